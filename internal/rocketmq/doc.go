@@ -1,0 +1,2 @@
+// Package rocketmq is the client: name servers, routes, connections, and typed requests to brokers.
+package rocketmq

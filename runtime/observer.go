@@ -1,0 +1,42 @@
+package runtime
+
+import (
+	"time"
+
+	"github.com/streamd/streamd/internal/frame"
+	"github.com/streamd/streamd/internal/rocketmq/wire"
+	"github.com/streamd/streamd/sdk"
+)
+
+// Observer hears what happens to messages; internal/telemetry fills it. Calls come from the hot path on many goroutines:
+// they must not block, and must cost next to nothing for a message that is not sampled. What can be read off Status
+// (lag, windows, counters) is not repeated here.
+type Observer interface {
+	// Attempt opens an attempt. It writes the span context for the handler's process to sc (left zero: none) and
+	// returns nil when no span is recorded.
+	Attempt(a *AttemptInfo, sc *[frame.TraceSize]byte) AttemptSpan
+	// Answered is called once for each verdict, sampled or not.
+	Answered(a *AttemptInfo, v frame.Verdict, took time.Duration)
+}
+
+// AttemptInfo describes one delivery of a message to a handler. It is valid only during the call.
+type AttemptInfo struct {
+	Stream, Group, Handler string
+	ClientID               string
+	Queue                  sdk.Queue // where it was pulled: a retry topic for attempts after the first
+	Topic                  string    // the original topic
+	Identity               string    // design.md 7: ORIGIN_MESSAGE_ID, else the own offset message id
+	Number                 int       // the first attempt is 1
+	BatchSize              int
+	Message                *wire.Message
+	// Span is what Attempt returned; set for Answered, so that a failure's log record carries the trace. May be nil.
+	Span AttemptSpan
+}
+
+// AttemptSpan is the recording of one sampled attempt.
+type AttemptSpan interface {
+	// Settle opens the span of what makes a verdict durable: "send_back", "dead_letter" or "send" (an output).
+	Settle(operation, destination string) (done func(error))
+	// End closes the attempt. v tells how the handler answered; err how the attempt failed otherwise (deadline, crash).
+	End(v frame.Verdict, err error)
+}

@@ -1,0 +1,88 @@
+package runtime
+
+import (
+	"context"
+	"time"
+
+	"github.com/streamd/streamd/allocate"
+	"github.com/streamd/streamd/internal/frame"
+	"github.com/streamd/streamd/internal/rocketmq"
+	"github.com/streamd/streamd/internal/rocketmq/wire"
+	"github.com/streamd/streamd/sdk"
+)
+
+// Broker is what the engine needs of a cluster. *rocketmq.Client fills it.
+// Errors of type *rocketmq.ResponseError carry the broker's code; "not found" is never an error (see Committed).
+type Broker interface {
+	ClientID() string
+	Join(ctx context.Context, spec rocketmq.GroupSpec) error // registers and heartbeats; rocketmq.ErrDuplicateGroup
+	Heartbeat(ctx context.Context) error                     // now, to every known broker
+	Leave(ctx context.Context, group string) error           // unregisters (35) at every broker
+
+	// Queues returns the readable queues of a topic, sorted. rocketmq.ErrTopicNotFound when no name server knows it.
+	Queues(ctx context.Context, topic string) ([]sdk.Queue, error)
+	// RouteChanged calls f after the route of topic changed, until the returned stop is called.
+	RouteChanged(topic string, f func()) (stop func())
+	// Members lists the client ids of a group as one broker of the topic sees them.
+	Members(ctx context.Context, group, topic string) ([]string, error)
+	// PeerInfo asks a member for its running info through a broker (307).
+	PeerInfo(ctx context.Context, group, clientID string) (*wire.ConsumerRunningInfo, error)
+
+	// Committed returns the stored offset of a queue; ok is false when the broker says it has none (22).
+	Committed(ctx context.Context, group string, q sdk.Queue) (offset int64, ok bool, err error)
+	// Commit stores an offset and waits for the broker's word. reset is true when the broker ignored it because a
+	// reset is waiting to be picked up.
+	Commit(ctx context.Context, group string, q sdk.Queue, offset int64) (reset bool, err error)
+	MinOffset(ctx context.Context, q sdk.Queue) (int64, error)
+	MaxOffset(ctx context.Context, q sdk.Queue) (int64, error)
+	OffsetAt(ctx context.Context, q sdk.Queue, at time.Time) (int64, error)
+
+	Pull(ctx context.Context, req *rocketmq.PullRequest) (*rocketmq.PullResult, error)
+	SendBack(ctx context.Context, req *rocketmq.SendBackRequest) error
+	// Send stores one message; SendBatch several of one topic. Both wait for the broker's word.
+	Send(ctx context.Context, m *rocketmq.OutgoingMessage) (rocketmq.SendResult, error)
+	SendBatch(ctx context.Context, topic string, ms []*rocketmq.OutgoingMessage) ([]rocketmq.SendResult, error)
+	// Version is the version the broker of q last reported (MQVersion ordinal); 0 = unknown.
+	Version(broker string) int32
+}
+
+// Handlers opens lanes to handlers. The daemon fills it with the plugin host.
+type Handlers interface {
+	// Open blocks until the handler's process is ready or ctx ends. Every lost lane is opened anew by the engine.
+	Open(ctx context.Context, spec frame.LaneSpec) (Lane, error)
+}
+
+// Lane is one bidirectional stream to a handler process. Send and the receiving of Events may run concurrently.
+type Lane interface {
+	Info() frame.LaneInfo
+	Send(b *frame.Batch) error         // never blocks and keeps no reference to b after it returns; frame.ErrNoCredit
+	Events() <-chan frame.Event        // closed after EventLost or EventDrained
+	Cancel(seq uint64, index []uint32) // deadline or revoke: the author's context ends
+	Revoke(queues []sdk.Queue)         // tells the author that queues are going
+	Drain(ctx context.Context) error   // no new records; returns when all are answered or ctx ends
+	Abort(cause error)
+}
+
+// Strategies opens allocation strategies. The daemon fills it with the plugin host.
+type Strategies interface {
+	Open(ctx context.Context, spec StrategySpec) (Strategy, error)
+}
+
+// StrategySpec names a strategy of the stream's config.
+type StrategySpec struct {
+	Stream string
+	Name   string // one of allocate/, or empty
+	Plugin string // with Use and Config: a plugin's component
+	Use    string
+	Config []byte // JSON
+}
+
+// Strategy computes assignments in another process.
+type Strategy interface {
+	Name() string
+	Needs() allocate.Needs
+	Digest() string // strategy, version, config: two members with equal digests compute the same
+	// Solve asks the process; the answer is not checked yet.
+	Solve(ctx context.Context, in allocate.Input) ([]int32, error)
+	Close() error
+}
