@@ -257,7 +257,7 @@ type Component struct {
 	Summary       string                 `protobuf:"bytes,3,opt,name=summary,proto3" json:"summary,omitempty"`
 	ConfigSchema  string                 `protobuf:"bytes,4,opt,name=config_schema,json=configSchema,proto3" json:"config_schema,omitempty"` // JSON Schema 2020-12; empty = takes no config
 	Modes         []string               `protobuf:"bytes,5,rep,name=modes,proto3" json:"modes,omitempty"`                                   // handlers: "single", "batch" or "async"
-	Needs         *Needs                 `protobuf:"bytes,6,opt,name=needs,proto3" json:"needs,omitempty"`                                   // strategies
+	Needs         *Needs                 `protobuf:"bytes,6,opt,name=needs,proto3" json:"needs,omitempty"`                                   // strategies: what they need with any config; ConfigureResponse has the last word
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -465,6 +465,7 @@ func (x *ConfigureRequest) GetConfigJson() []byte {
 type ConfigureResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Diagnostics   []*Diagnostic          `protobuf:"bytes,1,rep,name=diagnostics,proto3" json:"diagnostics,omitempty"`
+	Needs         *Needs                 `protobuf:"bytes,2,opt,name=needs,proto3" json:"needs,omitempty"` // strategies: what the configured one reads and promises
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -502,6 +503,13 @@ func (*ConfigureResponse) Descriptor() ([]byte, []int) {
 func (x *ConfigureResponse) GetDiagnostics() []*Diagnostic {
 	if x != nil {
 		return x.Diagnostics
+	}
+	return nil
+}
+
+func (x *ConfigureResponse) GetNeeds() *Needs {
+	if x != nil {
+		return x.Needs
 	}
 	return nil
 }
@@ -2066,6 +2074,7 @@ type SolveRequest struct {
 	Queues        []*Queue               `protobuf:"bytes,5,rep,name=queues,proto3" json:"queues,omitempty"`
 	Members       []*Member              `protobuf:"bytes,6,rep,name=members,proto3" json:"members,omitempty"`
 	Previous      []int32                `protobuf:"varint,7,rep,packed,name=previous,proto3" json:"previous,omitempty"`
+	Ask           []int32                `protobuf:"varint,8,rep,packed,name=ask,proto3" json:"ask,omitempty"` // per-member strategies: for whom to compute; empty = self
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2149,10 +2158,18 @@ func (x *SolveRequest) GetPrevious() []int32 {
 	return nil
 }
 
+func (x *SolveRequest) GetAsk() []int32 {
+	if x != nil {
+		return x.Ask
+	}
+	return nil
+}
+
 type SolveResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Owner         []int32                `protobuf:"varint,1,rep,packed,name=owner,proto3" json:"owner,omitempty"`
-	Error         string                 `protobuf:"bytes,2,opt,name=error,proto3" json:"error,omitempty"`
+	Owner         []int32                `protobuf:"varint,1,rep,packed,name=owner,proto3" json:"owner,omitempty"` // strategies that map every queue
+	Error         string                 `protobuf:"bytes,2,opt,name=error,proto3" json:"error,omitempty"`         // the author's code refused or panicked
+	Claims        []*Claim               `protobuf:"bytes,3,rep,name=claims,proto3" json:"claims,omitempty"`       // per-member strategies: one for each member of `ask`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2201,6 +2218,74 @@ func (x *SolveResponse) GetError() string {
 	return ""
 }
 
+func (x *SolveResponse) GetClaims() []*Claim {
+	if x != nil {
+		return x.Claims
+	}
+	return nil
+}
+
+// Claim is what one member claims, as the author's code answered it: the host judges it.
+type Claim struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Member        int32                  `protobuf:"varint,1,opt,name=member,proto3" json:"member,omitempty"`      // index into members
+	Queue         []uint32               `protobuf:"varint,2,rep,packed,name=queue,proto3" json:"queue,omitempty"` // indexes into queues, repeats included
+	Foreign       []*Queue               `protobuf:"bytes,3,rep,name=foreign,proto3" json:"foreign,omitempty"`     // queues that were not asked about
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Claim) Reset() {
+	*x = Claim{}
+	mi := &file_plugin_proto_msgTypes[31]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Claim) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Claim) ProtoMessage() {}
+
+func (x *Claim) ProtoReflect() protoreflect.Message {
+	mi := &file_plugin_proto_msgTypes[31]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Claim.ProtoReflect.Descriptor instead.
+func (*Claim) Descriptor() ([]byte, []int) {
+	return file_plugin_proto_rawDescGZIP(), []int{31}
+}
+
+func (x *Claim) GetMember() int32 {
+	if x != nil {
+		return x.Member
+	}
+	return 0
+}
+
+func (x *Claim) GetQueue() []uint32 {
+	if x != nil {
+		return x.Queue
+	}
+	return nil
+}
+
+func (x *Claim) GetForeign() []*Queue {
+	if x != nil {
+		return x.Foreign
+	}
+	return nil
+}
+
 var File_plugin_proto protoreflect.FileDescriptor
 
 const file_plugin_proto_rawDesc = "" +
@@ -2240,9 +2325,10 @@ const file_plugin_proto_rawDesc = "" +
 	"\binstance\x18\x01 \x01(\tR\binstance\x12\x1c\n" +
 	"\tcomponent\x18\x02 \x01(\tR\tcomponent\x12\x1f\n" +
 	"\vconfig_json\x18\x03 \x01(\fR\n" +
-	"configJson\"T\n" +
+	"configJson\"\x84\x01\n" +
 	"\x11ConfigureResponse\x12?\n" +
-	"\vdiagnostics\x18\x01 \x03(\v2\x1d.streamd.plugin.v1.DiagnosticR\vdiagnostics\"\xe2\x01\n" +
+	"\vdiagnostics\x18\x01 \x03(\v2\x1d.streamd.plugin.v1.DiagnosticR\vdiagnostics\x12.\n" +
+	"\x05needs\x18\x02 \x01(\v2\x18.streamd.plugin.v1.NeedsR\x05needs\"\xe2\x01\n" +
 	"\n" +
 	"Diagnostic\x12B\n" +
 	"\bseverity\x18\x01 \x01(\x0e2&.streamd.plugin.v1.Diagnostic.SeverityR\bseverity\x12\x18\n" +
@@ -2351,7 +2437,7 @@ const file_plugin_proto_rawDesc = "" +
 	"attributes\x1a=\n" +
 	"\x0fAttributesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xed\x01\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xff\x01\n" +
 	"\fSolveRequest\x12\x1a\n" +
 	"\binstance\x18\x01 \x01(\tR\binstance\x12\x14\n" +
 	"\x05group\x18\x02 \x01(\tR\x05group\x12\x14\n" +
@@ -2359,10 +2445,16 @@ const file_plugin_proto_rawDesc = "" +
 	"\x04self\x18\x04 \x01(\x05R\x04self\x120\n" +
 	"\x06queues\x18\x05 \x03(\v2\x18.streamd.plugin.v1.QueueR\x06queues\x123\n" +
 	"\amembers\x18\x06 \x03(\v2\x19.streamd.plugin.v1.MemberR\amembers\x12\x1a\n" +
-	"\bprevious\x18\a \x03(\x05R\bprevious\";\n" +
+	"\bprevious\x18\a \x03(\x05R\bprevious\x12\x10\n" +
+	"\x03ask\x18\b \x03(\x05R\x03ask\"m\n" +
 	"\rSolveResponse\x12\x14\n" +
 	"\x05owner\x18\x01 \x03(\x05R\x05owner\x12\x14\n" +
-	"\x05error\x18\x02 \x01(\tR\x05error2\x9a\x03\n" +
+	"\x05error\x18\x02 \x01(\tR\x05error\x120\n" +
+	"\x06claims\x18\x03 \x03(\v2\x18.streamd.plugin.v1.ClaimR\x06claims\"i\n" +
+	"\x05Claim\x12\x16\n" +
+	"\x06member\x18\x01 \x01(\x05R\x06member\x12\x14\n" +
+	"\x05queue\x18\x02 \x03(\rR\x05queue\x122\n" +
+	"\aforeign\x18\x03 \x03(\v2\x18.streamd.plugin.v1.QueueR\aforeign2\x9a\x03\n" +
 	"\x06Plugin\x12S\n" +
 	"\bDescribe\x12\".streamd.plugin.v1.DescribeRequest\x1a#.streamd.plugin.v1.DescribeResponse\x12V\n" +
 	"\tConfigure\x12#.streamd.plugin.v1.ConfigureRequest\x1a$.streamd.plugin.v1.ConfigureResponse\x12M\n" +
@@ -2383,7 +2475,7 @@ func file_plugin_proto_rawDescGZIP() []byte {
 }
 
 var file_plugin_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_plugin_proto_msgTypes = make([]protoimpl.MessageInfo, 32)
+var file_plugin_proto_msgTypes = make([]protoimpl.MessageInfo, 33)
 var file_plugin_proto_goTypes = []any{
 	(Component_Kind)(0),       // 0: streamd.plugin.v1.Component.Kind
 	(Diagnostic_Severity)(0),  // 1: streamd.plugin.v1.Diagnostic.Severity
@@ -2418,51 +2510,55 @@ var file_plugin_proto_goTypes = []any{
 	(*Member)(nil),            // 30: streamd.plugin.v1.Member
 	(*SolveRequest)(nil),      // 31: streamd.plugin.v1.SolveRequest
 	(*SolveResponse)(nil),     // 32: streamd.plugin.v1.SolveResponse
-	nil,                       // 33: streamd.plugin.v1.Member.AttributesEntry
+	(*Claim)(nil),             // 33: streamd.plugin.v1.Claim
+	nil,                       // 34: streamd.plugin.v1.Member.AttributesEntry
 }
 var file_plugin_proto_depIdxs = []int32{
 	4,  // 0: streamd.plugin.v1.DescribeResponse.components:type_name -> streamd.plugin.v1.Component
 	0,  // 1: streamd.plugin.v1.Component.kind:type_name -> streamd.plugin.v1.Component.Kind
 	5,  // 2: streamd.plugin.v1.Component.needs:type_name -> streamd.plugin.v1.Needs
 	8,  // 3: streamd.plugin.v1.ConfigureResponse.diagnostics:type_name -> streamd.plugin.v1.Diagnostic
-	1,  // 4: streamd.plugin.v1.Diagnostic.severity:type_name -> streamd.plugin.v1.Diagnostic.Severity
-	13, // 5: streamd.plugin.v1.HostFrame.open:type_name -> streamd.plugin.v1.Open
-	24, // 6: streamd.plugin.v1.HostFrame.batch:type_name -> streamd.plugin.v1.Batch
-	17, // 7: streamd.plugin.v1.HostFrame.cancel:type_name -> streamd.plugin.v1.Cancel
-	15, // 8: streamd.plugin.v1.HostFrame.outputs:type_name -> streamd.plugin.v1.Credit
-	18, // 9: streamd.plugin.v1.HostFrame.revoke:type_name -> streamd.plugin.v1.Revoke
-	19, // 10: streamd.plugin.v1.HostFrame.drain:type_name -> streamd.plugin.v1.Drain
-	21, // 11: streamd.plugin.v1.HostFrame.flush:type_name -> streamd.plugin.v1.Flush
-	14, // 12: streamd.plugin.v1.PluginFrame.opened:type_name -> streamd.plugin.v1.Opened
-	15, // 13: streamd.plugin.v1.PluginFrame.records:type_name -> streamd.plugin.v1.Credit
-	16, // 14: streamd.plugin.v1.PluginFrame.started:type_name -> streamd.plugin.v1.Started
-	25, // 15: streamd.plugin.v1.PluginFrame.results:type_name -> streamd.plugin.v1.Results
-	20, // 16: streamd.plugin.v1.PluginFrame.drained:type_name -> streamd.plugin.v1.Drained
-	22, // 17: streamd.plugin.v1.Revoke.queues:type_name -> streamd.plugin.v1.Queue
-	23, // 18: streamd.plugin.v1.Batch.records:type_name -> streamd.plugin.v1.Records
-	26, // 19: streamd.plugin.v1.Results.verdicts:type_name -> streamd.plugin.v1.Verdict
-	23, // 20: streamd.plugin.v1.Results.outputs:type_name -> streamd.plugin.v1.Records
-	27, // 21: streamd.plugin.v1.Verdict.retry:type_name -> streamd.plugin.v1.Retry
-	28, // 22: streamd.plugin.v1.Verdict.reject:type_name -> streamd.plugin.v1.Reject
-	29, // 23: streamd.plugin.v1.Verdict.untouched:type_name -> streamd.plugin.v1.Untouched
-	33, // 24: streamd.plugin.v1.Member.attributes:type_name -> streamd.plugin.v1.Member.AttributesEntry
-	22, // 25: streamd.plugin.v1.SolveRequest.queues:type_name -> streamd.plugin.v1.Queue
-	30, // 26: streamd.plugin.v1.SolveRequest.members:type_name -> streamd.plugin.v1.Member
-	2,  // 27: streamd.plugin.v1.Plugin.Describe:input_type -> streamd.plugin.v1.DescribeRequest
-	6,  // 28: streamd.plugin.v1.Plugin.Configure:input_type -> streamd.plugin.v1.ConfigureRequest
-	9,  // 29: streamd.plugin.v1.Plugin.Health:input_type -> streamd.plugin.v1.HealthRequest
-	11, // 30: streamd.plugin.v1.Plugin.Lane:input_type -> streamd.plugin.v1.HostFrame
-	31, // 31: streamd.plugin.v1.Plugin.Solve:input_type -> streamd.plugin.v1.SolveRequest
-	3,  // 32: streamd.plugin.v1.Plugin.Describe:output_type -> streamd.plugin.v1.DescribeResponse
-	7,  // 33: streamd.plugin.v1.Plugin.Configure:output_type -> streamd.plugin.v1.ConfigureResponse
-	10, // 34: streamd.plugin.v1.Plugin.Health:output_type -> streamd.plugin.v1.HealthResponse
-	12, // 35: streamd.plugin.v1.Plugin.Lane:output_type -> streamd.plugin.v1.PluginFrame
-	32, // 36: streamd.plugin.v1.Plugin.Solve:output_type -> streamd.plugin.v1.SolveResponse
-	32, // [32:37] is the sub-list for method output_type
-	27, // [27:32] is the sub-list for method input_type
-	27, // [27:27] is the sub-list for extension type_name
-	27, // [27:27] is the sub-list for extension extendee
-	0,  // [0:27] is the sub-list for field type_name
+	5,  // 4: streamd.plugin.v1.ConfigureResponse.needs:type_name -> streamd.plugin.v1.Needs
+	1,  // 5: streamd.plugin.v1.Diagnostic.severity:type_name -> streamd.plugin.v1.Diagnostic.Severity
+	13, // 6: streamd.plugin.v1.HostFrame.open:type_name -> streamd.plugin.v1.Open
+	24, // 7: streamd.plugin.v1.HostFrame.batch:type_name -> streamd.plugin.v1.Batch
+	17, // 8: streamd.plugin.v1.HostFrame.cancel:type_name -> streamd.plugin.v1.Cancel
+	15, // 9: streamd.plugin.v1.HostFrame.outputs:type_name -> streamd.plugin.v1.Credit
+	18, // 10: streamd.plugin.v1.HostFrame.revoke:type_name -> streamd.plugin.v1.Revoke
+	19, // 11: streamd.plugin.v1.HostFrame.drain:type_name -> streamd.plugin.v1.Drain
+	21, // 12: streamd.plugin.v1.HostFrame.flush:type_name -> streamd.plugin.v1.Flush
+	14, // 13: streamd.plugin.v1.PluginFrame.opened:type_name -> streamd.plugin.v1.Opened
+	15, // 14: streamd.plugin.v1.PluginFrame.records:type_name -> streamd.plugin.v1.Credit
+	16, // 15: streamd.plugin.v1.PluginFrame.started:type_name -> streamd.plugin.v1.Started
+	25, // 16: streamd.plugin.v1.PluginFrame.results:type_name -> streamd.plugin.v1.Results
+	20, // 17: streamd.plugin.v1.PluginFrame.drained:type_name -> streamd.plugin.v1.Drained
+	22, // 18: streamd.plugin.v1.Revoke.queues:type_name -> streamd.plugin.v1.Queue
+	23, // 19: streamd.plugin.v1.Batch.records:type_name -> streamd.plugin.v1.Records
+	26, // 20: streamd.plugin.v1.Results.verdicts:type_name -> streamd.plugin.v1.Verdict
+	23, // 21: streamd.plugin.v1.Results.outputs:type_name -> streamd.plugin.v1.Records
+	27, // 22: streamd.plugin.v1.Verdict.retry:type_name -> streamd.plugin.v1.Retry
+	28, // 23: streamd.plugin.v1.Verdict.reject:type_name -> streamd.plugin.v1.Reject
+	29, // 24: streamd.plugin.v1.Verdict.untouched:type_name -> streamd.plugin.v1.Untouched
+	34, // 25: streamd.plugin.v1.Member.attributes:type_name -> streamd.plugin.v1.Member.AttributesEntry
+	22, // 26: streamd.plugin.v1.SolveRequest.queues:type_name -> streamd.plugin.v1.Queue
+	30, // 27: streamd.plugin.v1.SolveRequest.members:type_name -> streamd.plugin.v1.Member
+	33, // 28: streamd.plugin.v1.SolveResponse.claims:type_name -> streamd.plugin.v1.Claim
+	22, // 29: streamd.plugin.v1.Claim.foreign:type_name -> streamd.plugin.v1.Queue
+	2,  // 30: streamd.plugin.v1.Plugin.Describe:input_type -> streamd.plugin.v1.DescribeRequest
+	6,  // 31: streamd.plugin.v1.Plugin.Configure:input_type -> streamd.plugin.v1.ConfigureRequest
+	9,  // 32: streamd.plugin.v1.Plugin.Health:input_type -> streamd.plugin.v1.HealthRequest
+	11, // 33: streamd.plugin.v1.Plugin.Lane:input_type -> streamd.plugin.v1.HostFrame
+	31, // 34: streamd.plugin.v1.Plugin.Solve:input_type -> streamd.plugin.v1.SolveRequest
+	3,  // 35: streamd.plugin.v1.Plugin.Describe:output_type -> streamd.plugin.v1.DescribeResponse
+	7,  // 36: streamd.plugin.v1.Plugin.Configure:output_type -> streamd.plugin.v1.ConfigureResponse
+	10, // 37: streamd.plugin.v1.Plugin.Health:output_type -> streamd.plugin.v1.HealthResponse
+	12, // 38: streamd.plugin.v1.Plugin.Lane:output_type -> streamd.plugin.v1.PluginFrame
+	32, // 39: streamd.plugin.v1.Plugin.Solve:output_type -> streamd.plugin.v1.SolveResponse
+	35, // [35:40] is the sub-list for method output_type
+	30, // [30:35] is the sub-list for method input_type
+	30, // [30:30] is the sub-list for extension type_name
+	30, // [30:30] is the sub-list for extension extendee
+	0,  // [0:30] is the sub-list for field type_name
 }
 
 func init() { file_plugin_proto_init() }
@@ -2497,7 +2593,7 @@ func file_plugin_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_plugin_proto_rawDesc), len(file_plugin_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   32,
+			NumMessages:   33,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
