@@ -1,0 +1,2 @@
+// Package serve runs a plugin: what a plugin's main calls.
+package serve
