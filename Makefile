@@ -1,0 +1,54 @@
+# Names for what people do here. `make help` lists them.
+SHELL := /bin/bash
+export GOTOOLCHAIN := local
+GO ?= go
+LINT := $(GO) tool -modfile=tools/golangci-lint.mod golangci-lint
+BIN := bin
+PLUGINS := $(notdir $(wildcard plugins/*))
+
+.PHONY: help run test build check lint gen gen-check fuzz interop bench soak clean
+
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
+
+run: build ## show streamd at work: a real RocketMQ (fetched by Maven), a load of orders, two plugins; Ctrl-C drains and sums up
+	cd test/interop && $(GO) run ./cmd/demo
+
+test: ## pass the tests: needs Go only, no JVM and no network
+	$(GO) test -race -shuffle=on -timeout 20m ./...
+
+build: ## leave bin/streamd and the first-party plugins in bin/plugins
+	$(GO) build -trimpath -o $(BIN)/streamd ./cmd/streamd
+	@mkdir -p $(BIN)/plugins
+	@for p in $(filter-out README.md,$(PLUGINS)); do $(GO) build -trimpath -o $(BIN)/plugins/$$p ./plugins/$$p || exit 1; done
+
+check: gen-check lint ## format, vet, lint, import rules, generated files current
+	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); echo "run gofmt -w on these files"; exit 1; }
+	$(GO) vet ./...
+	cd test/interop && $(GO) vet ./...
+	$(GO) test ./internal/archtest
+
+lint:
+	$(LINT) run ./...
+
+gen: ## write the generated files anew
+	$(GO) generate ./...
+
+gen-check: ## fail when a generated file is not current
+	$(GO) generate ./...
+	@git diff --exit-code --stat -- '*.pb.go' docs/reference configs || { echo "generated files were not current: commit what 'make gen' wrote"; exit 1; }
+
+fuzz: ## fuzz every decoder, T=30s each
+	@for p in $$($(GO) list ./...); do for f in $$($(GO) test -list '^Fuzz' $$p | grep ^Fuzz); do echo "$$p $$f"; $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime $(or $(T),30s) $$p || exit 1; done; done
+
+interop: build ## prove the wire against a real RocketMQ with Java and Go peers (needs a JDK and Maven)
+	cd test/interop && $(GO) test -timeout 35m -count=1 ./...
+
+bench: build ## measure; docs/benchmarks.md tells how to read it
+	cd test/interop && $(GO) run ./cmd/bench $(BENCH)
+
+soak: build ## the ledger loops without a bound, until Ctrl-C
+	cd test/interop && $(GO) test -timeout 0 -count=1 -run 'TestLedger' ./ -args -soak
+
+clean: ## remove what was built, and fetched jars
+	rm -rf $(BIN) .cache

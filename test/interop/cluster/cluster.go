@@ -1,0 +1,215 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Options says what a cluster is made of. The zero value is one broker of version Main.
+type Options struct {
+	Version string
+	Brokers int
+	// Broker holds settings of broker.conf that differ from the tests' defaults.
+	Broker map[string]string
+	Dir    string // where homes and stores live; a temporary folder when empty
+}
+
+// Cluster is a running RocketMQ.
+type Cluster struct {
+	Version string
+	NameServers
+	Brokers []*Broker
+	dir     string
+	lib     string
+}
+
+// NameServers is the one name server of a cluster.
+type NameServers struct {
+	Addr    string
+	process *Process
+	conf    string
+}
+
+// Broker is one broker of a cluster. It can be killed and started again on its store.
+type Broker struct {
+	Name    string
+	Addr    string
+	Process *Process
+	cluster *Cluster
+	conf    string
+	home    string
+}
+
+// New starts a cluster and ends it with the test.
+func New(tb testing.TB, o Options) *Cluster {
+	tb.Helper()
+	if o.Dir == "" {
+		o.Dir = tb.TempDir()
+	}
+	ctx, cancel := context.WithTimeout(tb.Context(), 3*time.Minute)
+	defer cancel()
+	c, err := Run(ctx, o)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(c.Close)
+	return c
+}
+
+// Run starts a cluster; the caller closes it.
+func Run(ctx context.Context, o Options) (*Cluster, error) {
+	if o.Version == "" {
+		o.Version = Main
+	}
+	lib, err := Lib(ctx, o.Version)
+	if err != nil {
+		return nil, err
+	}
+	c := &Cluster{Version: o.Version, dir: o.Dir, lib: lib}
+	port, err := freePorts(1)
+	if err != nil {
+		return nil, err
+	}
+	c.Addr = fmt.Sprintf("127.0.0.1:%d", port)
+	if c.conf, err = writeFile(c.dir, "ns.conf", fmt.Sprintf("listenPort=%d\n", port)); err != nil {
+		return nil, err
+	}
+	if err := c.StartNameServer(ctx); err != nil {
+		return nil, errors.Join(err, c.closed())
+	}
+	for i := range max(1, o.Brokers) {
+		if err := c.addBroker(ctx, "broker-"+string(rune('a'+i)), o.Broker); err != nil {
+			return nil, errors.Join(err, c.closed())
+		}
+	}
+	return c, nil
+}
+
+func (c *Cluster) closed() error {
+	c.Close()
+	return nil
+}
+
+// StartNameServer starts the name server, again after StopNameServer on the same address.
+func (c *Cluster) StartNameServer(ctx context.Context) error {
+	home := filepath.Join(c.dir, "ns-home")
+	if err := os.MkdirAll(filepath.Join(home, "conf"), 0o750); err != nil {
+		return err
+	}
+	p, err := c.java("name server", home, []string{"-Xms128m", "-Xmx128m"}, "org.apache.rocketmq.namesrv.NamesrvStartup", "-c", c.conf)
+	if err != nil {
+		return err
+	}
+	c.process = p
+	_, err = p.WaitLine(ctx, func(l string) bool { return strings.Contains(l, "boot success") })
+	return err
+}
+
+// StopNameServer kills the name server.
+func (c *Cluster) StopNameServer() { c.process.Kill() }
+
+func (c *Cluster) addBroker(ctx context.Context, name string, settings map[string]string) error {
+	port, err := freePorts(3) // the broker also opens port-2 ("vip") and port+1 (replication)
+	if err != nil {
+		return err
+	}
+	port += 2
+	home := filepath.Join(c.dir, name)
+	all := map[string]string{
+		"brokerClusterName": "DefaultCluster", "brokerName": name, "brokerId": "0",
+		"listenPort": fmt.Sprint(port), "namesrvAddr": c.Addr, "brokerIP1": "127.0.0.1",
+		"storePathRootDir": filepath.Join(home, "store"), "storePathCommitLog": filepath.Join(home, "store", "commitlog"),
+		"mapedFileSizeCommitLog": "134217728", "autoCreateTopicEnable": "true", "enablePropertyFilter": "true",
+		"flushDiskType": "ASYNC_FLUSH", "diskMaxUsedSpaceRatio": "99",
+		"messageDelayLevel": "1s 2s 3s 4s 5s 6s 7s 8s 9s 10s 11s 12s 13s 14s 15s 16s 17s 18s",
+	}
+	maps.Copy(all, settings)
+	var text strings.Builder
+	for _, k := range slices.Sorted(maps.Keys(all)) {
+		fmt.Fprintf(&text, "%s=%s\n", k, all[k])
+	}
+	conf, err := writeFile(home, "broker.conf", text.String())
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Join(home, "conf"), 0o750); err != nil {
+		return err
+	}
+	b := &Broker{Name: name, Addr: fmt.Sprintf("127.0.0.1:%d", port), cluster: c, conf: conf, home: home}
+	c.Brokers = append(c.Brokers, b)
+	return b.Start(ctx)
+}
+
+// Start starts the broker, again after Kill on the same address and store.
+func (b *Broker) Start(ctx context.Context) error {
+	flags := []string{"-Xms512m", "-Xmx512m", "-XX:MaxDirectMemorySize=1g", "-XX:+UseSerialGC",
+		"--add-exports=java.base/sun.nio.ch=ALL-UNNAMED", "--add-opens=java.base/java.nio=ALL-UNNAMED"}
+	p, err := b.cluster.java(b.Name, b.home, flags, "org.apache.rocketmq.broker.BrokerStartup", "-c", b.conf)
+	if err != nil {
+		return err
+	}
+	b.Process = p
+	_, err = p.WaitLine(ctx, func(l string) bool { return strings.Contains(l, "boot success") })
+	return err
+}
+
+// Kill ends the broker as kill -9 does.
+func (b *Broker) Kill() { b.Process.Kill() }
+
+// Close ends everything. A broker is killed: its store goes with the folder.
+func (c *Cluster) Close() {
+	for _, b := range c.Brokers {
+		if b.Process != nil {
+			b.Process.Kill()
+		}
+	}
+	if c.process != nil {
+		c.process.Kill()
+	}
+}
+
+func (c *Cluster) java(name, home string, flags []string, class string, args ...string) (*Process, error) {
+	all := append(append([]string{}, flags...), "-XX:TieredStopAtLevel=4", "-Drocketmq.home.dir="+home, "-Duser.home="+home,
+		"-cp", filepath.Join(c.lib, "*"), class)
+	return spawn(name, exec.Command("java", append(all, args...)...)) //nolint:noctx // ended by Close, not by a context
+}
+
+// freePorts returns the first of n neighboring ports that are free now.
+func freePorts(n int) (int, error) {
+next:
+	for range 50 {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			return 0, err
+		}
+		first := l.Addr().(*net.TCPAddr).Port
+		open := []net.Listener{l}
+		for i := 1; i < n; i++ {
+			l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", first+i))
+			if err != nil {
+				closeAll(open)
+				continue next
+			}
+			open = append(open, l)
+		}
+		closeAll(open)
+		return first, nil
+	}
+	return 0, fmt.Errorf("no %d neighboring free ports found", n)
+}
+
+func closeAll(ls []net.Listener) {
+	for _, l := range ls {
+		_ = l.Close() // only probed
+	}
+}

@@ -1,0 +1,92 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// Java starts one of the programs in test/interop/java against this cluster's version.
+func (c *Cluster) Java(ctx context.Context, class string, args ...string) (*Process, error) {
+	dir, err := classes(ctx, c.Version)
+	if err != nil {
+		return nil, err
+	}
+	cp := dir + string(os.PathListSeparator) + filepath.Join(c.lib, "*")
+	all := append([]string{"-Xmx256m", "-XX:+UseSerialGC", "-Duser.home=" + c.dir, "-Drocketmq.client.logUseSlf4j=false",
+		"-Drocketmq.client.logRoot=" + filepath.Join(c.dir, "logs"), "-cp", cp, class}, args...)
+	return spawn(class, exec.Command("java", all...)) //nolint:noctx // ended by its owner, not by a context
+}
+
+// Admin is a running mqadmin.
+type Admin struct {
+	p  *Process
+	ns string
+	mu sync.Mutex
+}
+
+// Admin starts mqadmin for the cluster; it ends with the test.
+func (c *Cluster) Admin(tb testing.TB) *Admin {
+	tb.Helper()
+	a, err := c.RunAdmin(tb.Context())
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(a.p.Kill)
+	return a
+}
+
+// RunAdmin starts mqadmin; the caller ends it.
+func (c *Cluster) RunAdmin(ctx context.Context) (*Admin, error) {
+	p, err := c.Java(ctx, "Admin")
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	if _, err := p.WaitLine(ctx, func(l string) bool { return l == "#ready" }); err != nil {
+		p.Kill()
+		return nil, err
+	}
+	return &Admin{p: p, ns: c.Addr}, nil
+}
+
+// Close ends mqadmin.
+func (a *Admin) Close() { a.p.Kill() }
+
+// Run executes one mqadmin command (the -n option is added) and returns what it printed.
+func (a *Admin) Run(ctx context.Context, args ...string) (string, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	from := a.p.count()
+	words := append([]string{args[0], "-n", a.ns}, args[1:]...)
+	if err := a.p.Write(strings.Join(words, "\t")); err != nil {
+		return "", err
+	}
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	n := 0
+	if _, err := a.p.WaitLine(ctx, func(l string) bool { n++; return l == "#done" && n > from }); err != nil {
+		return "", fmt.Errorf("mqadmin %s: %w", strings.Join(args, " "), err)
+	}
+	lines := a.p.Lines()[from:]
+	return strings.Join(lines, "\n"), nil
+}
+
+// CreateTopic makes a topic with n queues on each broker.
+func (a *Admin) CreateTopic(ctx context.Context, topic string, queues int) error {
+	out, err := a.Run(ctx, "updateTopic", "-c", "DefaultCluster", "-t", topic, "-r", fmt.Sprint(queues), "-w", fmt.Sprint(queues))
+	if err != nil {
+		return err
+	}
+	if !strings.Contains(out, "success") {
+		return fmt.Errorf("creating topic %s: %s", topic, out)
+	}
+	return nil
+}

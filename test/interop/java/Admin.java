@@ -1,0 +1,17 @@
+import java.io.BufferedReader;
+import java.io.InputStreamReader;
+import java.nio.charset.StandardCharsets;
+import org.apache.rocketmq.tools.command.MQAdminStartup;
+
+/** Runs mqadmin commands read from standard input, one a line (tab between words), in one JVM. Ends each with a line "#done". */
+public class Admin {
+    public static void main(String[] args) throws Exception {
+        System.out.println("#ready");
+        BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
+        for (String line; (line = in.readLine()) != null; ) {
+            MQAdminStartup.main0(line.split("\t"), null);
+            System.out.println("#done");
+        }
+        System.exit(0);
+    }
+}

@@ -1,0 +1,43 @@
+import java.io.BufferedReader;
+import java.io.InputStreamReader;
+import java.nio.charset.StandardCharsets;
+import org.apache.rocketmq.client.consumer.DefaultMQPushConsumer;
+import org.apache.rocketmq.client.consumer.listener.ConsumeConcurrentlyStatus;
+import org.apache.rocketmq.client.consumer.listener.MessageListenerConcurrently;
+import org.apache.rocketmq.common.consumer.ConsumeFromWhere;
+import org.apache.rocketmq.common.message.MessageExt;
+
+/**
+ * Consume NAMESERVER GROUP TOPIC TAGS: a push consumer. Prints "got ID BODY ATTEMPT QUEUE OFFSET" for each delivery.
+ * A body that starts with "fail" is retried for ever; a line or the end of standard input stops it cleanly.
+ */
+public class Consume {
+    public static void main(String[] args) throws Exception {
+        DefaultMQPushConsumer c = new DefaultMQPushConsumer(args[1]);
+        c.setNamesrvAddr(args[0]);
+        c.setInstanceName("consume" + ProcessHandle.current().pid());
+        c.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
+        c.subscribe(args[2], args[3]);
+        c.registerMessageListener((MessageListenerConcurrently) (ms, context) -> {
+            StringBuilder out = new StringBuilder();
+            boolean fail = false;
+            for (MessageExt m : ms) {
+                String body = new String(m.getBody(), StandardCharsets.UTF_8).trim();
+                fail |= body.startsWith("fail");
+                out.append("got ").append(m.getMsgId()).append(' ').append(body).append(' ').append(m.getReconsumeTimes() + 1)
+                    .append(' ').append(m.getBrokerName()).append('/').append(m.getQueueId()).append(' ').append(m.getQueueOffset()).append('\n');
+            }
+            synchronized (System.out) {
+                System.out.print(out);
+                System.out.flush();
+            }
+            return fail ? ConsumeConcurrentlyStatus.RECONSUME_LATER : ConsumeConcurrentlyStatus.CONSUME_SUCCESS;
+        });
+        c.start();
+        System.out.println("#ready " + c.getDefaultMQPushConsumerImpl().getmQClientFactory().getClientId());
+        new BufferedReader(new InputStreamReader(System.in)).readLine();
+        c.shutdown();
+        System.out.println("#done");
+        System.exit(0);
+    }
+}
