@@ -1,43 +1,39 @@
-// Package allocate divides the queues of a topic among the members of a group. Pure functions only.
 package allocate
 
 import "github.com/streamd/streamd/sdk"
 
-// Queue is the one queue type.
-type Queue = sdk.Queue
-
-// Member is one member of a group with what its client id says of it.
-type Member struct {
-	ClientID   string
-	Attributes map[string]string // from the id: ip@pid#nanos@zone=a,weight=2
-}
-
-// Input is one question to a strategy. Queues and Members are sorted and unique.
-type Input struct {
-	Group, Topic string
-	Self         int // index into Members
-	Queues       []Queue
-	Members      []Member
-	Previous     []int32 // owner per queue before; nil = unknown
-}
+// The types of a strategy are the author's: one type on both sides of the process border.
+type (
+	// Queue is the one queue type.
+	Queue = sdk.Queue
+	// Member is one member of a group with what its client id says of it.
+	Member = sdk.Member
+	// Input is one question to a strategy. Queues and Members are sorted and unique; NewInput makes one.
+	Input = sdk.StrategyInput
+	// Needs declares what a strategy reads and promises.
+	Needs = sdk.StrategyNeeds
+	// Strategy maps each queue to its owner. It is a pure function: same input, same answer, in every process.
+	Strategy = sdk.Strategy
+)
 
 // What Allocate may answer for a queue besides an index of a member.
 const (
-	Uncovered   int32 = -1 // nobody owns it: partial strategies only
-	NotComputed int32 = -2 // a per-member strategy did not ask for the others
+	Uncovered   = sdk.Uncovered
+	NotComputed = sdk.NotComputed
 )
 
-// Needs declares what a strategy reads and promises.
-type Needs struct {
-	Partial    bool     // may leave queues uncovered by design
-	Attributes []string // attributes of members it reads
-	Previous   bool     // reads Input.Previous
-	PerMember  bool     // computes one member's share at a time
+// Share returns the queues of in that owner gives to member, in the order of in.Queues.
+func Share(in Input, owner []int32, member int) []Queue {
+	var out []Queue
+	for i, o := range owner {
+		if int(o) == member && i < len(in.Queues) {
+			out = append(out, in.Queues[i])
+		}
+	}
+	return out
 }
 
-// Strategy maps each queue to its owner. It is a pure function: same input, same answer, in every process.
-type Strategy interface {
-	Name() string
-	Needs() Needs
-	Allocate(in Input) ([]int32, error) // [i] = index of the member that owns Queues[i]
+// asOwner is an index of a member as an answer holds it.
+func asOwner(member int) int32 {
+	return int32(member) //nolint:gosec // no group has 2^31 members
 }
