@@ -1,0 +1,140 @@
+package config
+
+import "time"
+
+// Config lists every key. Load fills it whole: what nobody wrote holds its default. It is immutable after Load.
+//
+// Tags: yaml is the key; doc explains it (schema, reference page); default is written as in a file; enum lists the words
+// allowed and later those of a later version; min and max bound numbers, durations and sizes; required and secret speak
+// for themselves.
+type Config struct {
+	Brokers         []Broker      `yaml:"brokers" doc:"RocketMQ clusters. Without any, the environment variable NAMESRV_ADDR names the one."`
+	Plugins         []Plugin      `yaml:"plugins" doc:"Binaries that offer handlers and strategies."`
+	Handlers        []Handler     `yaml:"handlers" doc:"Configured uses of what plugins offer. Several handlers may share one plugin and so one process."`
+	Streams         []Stream      `yaml:"streams" required:"true" doc:"What is consumed: group, subscriptions, strategy, handler and policies."`
+	Defaults        Policies      `yaml:"defaults" doc:"What a stream leaves out is taken from here, then from the built-in default."`
+	StateDir        string        `yaml:"state_dir" default:"./state" doc:"Folder for what must outlive a restart. One streamd at a time uses it."`
+	Member          string        `yaml:"member" doc:"Name of this member in client ids; a random part is added. Empty: ip@pid#nanos."`
+	ShutdownTimeout time.Duration `yaml:"shutdown_timeout" default:"25s" min:"0s" doc:"How long work in flight may take to finish after the first SIGTERM."`
+	Admin           Admin         `yaml:"admin" doc:"The admin listener: /metrics and /api/v1."`
+	Health          Health        `yaml:"health" doc:"The listener for probes: /livez and /readyz."`
+	Log             Log           `yaml:"log" doc:"Logs on standard error."`
+	Telemetry       Telemetry     `yaml:"telemetry" doc:"Traces and metrics. Exporters are chosen by the OTEL_ environment variables."`
+}
+
+// Admin is the listener for people and scrapers on this machine.
+type Admin struct {
+	Listen string `yaml:"listen" default:"127.0.0.1:8420" doc:"Address of the listener; when it is taken, the next free port, recorded in state_dir/admin.addr. Empty: no listener."`
+}
+
+// Health is the listener for probes.
+type Health struct {
+	Listen string `yaml:"listen" doc:"Address of the listener, for instance :8421. Empty: no listener."`
+}
+
+// Log says what is logged and how.
+type Log struct {
+	Level  string `yaml:"level" default:"info" enum:"debug,info,warn,error" doc:"Least level that is logged."`
+	Format string `yaml:"format" default:"auto" enum:"auto,text,json" doc:"auto is text on a terminal and JSON when piped."`
+}
+
+// Telemetry is what the OTEL_ environment variables do not say.
+type Telemetry struct {
+	SampleRatio float64 `yaml:"sample_ratio" default:"0.01" min:"0" max:"1" doc:"Share of messages without a trace of their own that start one. A message's own trace context decides for itself."`
+	ServiceName string  `yaml:"service_name" default:"streamd" doc:"service.name of spans and metrics, unless OTEL_SERVICE_NAME is set."`
+}
+
+// Broker is one RocketMQ cluster.
+type Broker struct {
+	Name        string      `yaml:"name" required:"true" doc:"How streams call it."`
+	NameServers NameServers `yaml:"name_servers" doc:"host:port of each name server, as a list or separated by ';' or ','; or one http:// address that lists them. Left out: NAMESRV_ADDR."`
+}
+
+// Plugin is a binary.
+type Plugin struct {
+	Name      string            `yaml:"name" required:"true" doc:"How handlers and strategies call it."`
+	Command   []string          `yaml:"command" required:"true" doc:"Path of the binary and its arguments. No shell is involved."`
+	Checksum  string            `yaml:"checksum" pattern:"sha256:[0-9a-f]{64}" doc:"sha256: and 64 hex digits of the file that is executed. Another file is refused."`
+	Instances int               `yaml:"instances" default:"1" min:"1" max:"64" doc:"How many processes share the work."`
+	TLS       string            `yaml:"tls" default:"auto" enum:"auto,off" doc:"auto is mutual TLS between streamd and the plugin; off relies on the private socket folder alone and is cheaper."`
+	Env       map[string]string `yaml:"env" secret:"true" doc:"Environment of the process, besides PATH, HOME, TMPDIR, TZ, LANG and LC_*."`
+	Limits    Limits            `yaml:"limits" doc:"What the process may use."`
+}
+
+// Limits bounds one plugin process.
+type Limits struct {
+	Memory Size `yaml:"memory" min:"16MiB" doc:"Memory of one process; above it the process is replaced. Left out: no limit."`
+}
+
+// Handler is one configured use of a plugin's component.
+type Handler struct {
+	Name   string `yaml:"name" required:"true" doc:"How streams call it."`
+	Plugin string `yaml:"plugin" doc:"The plugin. May be left out when there is one."`
+	Use    string `yaml:"use" doc:"The component. May be left out when the plugin offers one handler."`
+	Config Raw    `yaml:"config" doc:"Goes to the component as JSON, as written here. Checked by the component's own schema."`
+}
+
+// Stream is one consumer: a group's membership and what happens to its messages.
+type Stream struct {
+	Name       string         `yaml:"name" required:"true" doc:"Name in logs and metrics."`
+	Broker     string         `yaml:"broker" doc:"The cluster. May be left out when there is one."`
+	Group      string         `yaml:"group" required:"true" doc:"Consumer group."`
+	Subscribe  []Subscription `yaml:"subscribe" required:"true" doc:"Topics and filters. Every member of the group must have the same."`
+	Model      string         `yaml:"model" default:"clustering" enum:"clustering" later:"broadcasting" doc:"clustering divides the queues among the members of the group."`
+	StartFrom  StartFrom      `yaml:"start_from" default:"last" doc:"Where a new group starts: first, last, or {timestamp: 2026-11-01T00:00:00Z}. A group with stored offsets goes on from them."`
+	Allocation Allocation     `yaml:"allocation" doc:"How queues are divided."`
+	Handler    string         `yaml:"handler" doc:"The handler. May be left out when there is one."`
+	Order      string         `yaml:"order" default:"none" enum:"none" later:"queue,key" doc:"none lets messages run in parallel and settle in any order."`
+	Outputs    Outputs        `yaml:"outputs" doc:"Where messages go that the handler emits."`
+	Policies   `yaml:",inline"`
+}
+
+// Policies is what a stream may take from defaults.
+type Policies struct {
+	Concurrency int           `yaml:"concurrency" default:"20" min:"1" max:"4096" doc:"Messages that may run at once."`
+	Deadline    time.Duration `yaml:"deadline" default:"60s" min:"1ms" doc:"Time one message may take, from its start. Later counts as a failed attempt."`
+	Batch       Batch         `yaml:"batch" doc:"What crosses to the plugin at once."`
+	Window      Window        `yaml:"window" doc:"Messages of one queue that are pulled and not yet settled."`
+	Retry       Retry         `yaml:"retry" doc:"What happens to a failed message."`
+}
+
+// Batch bounds what crosses to the plugin at once.
+type Batch struct {
+	Max    int           `yaml:"max" default:"32" min:"1" max:"4096" doc:"Messages."`
+	Bytes  Size          `yaml:"bytes" default:"256KiB" min:"1KiB" max:"32MiB" doc:"Size; one larger message still passes alone."`
+	Linger time.Duration `yaml:"linger" default:"1ms" min:"0s" max:"10s" doc:"Longest wait for a fuller batch while others are running. An idle handler never waits."`
+}
+
+// Window bounds what is pulled and not yet settled, per queue.
+type Window struct {
+	Messages int  `yaml:"messages" default:"1000" min:"1" max:"1000000" doc:"Messages."`
+	Bytes    Size `yaml:"bytes" default:"16MiB" min:"64KiB" doc:"Size; one larger message still passes alone."`
+	Span     int  `yaml:"span" default:"2000" min:"1" max:"10000000" doc:"Distance of the newest from the oldest unsettled offset: what may be delivered again after a crash."`
+}
+
+// Retry says how often and when a failed message comes again.
+type Retry struct {
+	MaxRetries int    `yaml:"max_retries" default:"16" min:"0" max:"1000" doc:"Retries after the first delivery; then the dead-letter topic."`
+	Delays     string `yaml:"delays" default:"broker" enum:"broker" doc:"broker: RocketMQ's own delay levels, longer with each attempt."`
+}
+
+// Subscription is one topic with its filter.
+type Subscription struct {
+	Topic string `yaml:"topic" required:"true" doc:"Topic, written as in RocketMQ."`
+	Tags  string `yaml:"tags" doc:"Tags separated by ||. Left out: every message. Excludes sql."`
+	SQL   string `yaml:"sql" doc:"SQL92 expression over properties; the broker must have enablePropertyFilter. Excludes tags."`
+}
+
+// Allocation names a strategy: one of streamd's own, or a plugin's component.
+type Allocation struct {
+	Strategy       string `yaml:"strategy" doc:"One of streamd's own strategies. Left out with no plugin: averagely. Excludes plugin."`
+	Plugin         string `yaml:"plugin" doc:"The plugin that offers the strategy."`
+	Use            string `yaml:"use" doc:"The component. May be left out when the plugin offers one strategy."`
+	Config         Raw    `yaml:"config" doc:"Goes to the strategy as JSON."`
+	AllowUncovered bool   `yaml:"allow_uncovered" default:"false" doc:"Allows a strategy that leaves queues without an owner by design."`
+}
+
+// Outputs is where emitted messages go.
+type Outputs struct {
+	Topic string `yaml:"topic" doc:"Topic of an output that names none. Left out: such an output is an error of the handler."`
+}

@@ -1,0 +1,106 @@
+package config
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Position says where a value was written.
+type Position struct {
+	Source       string // a file's path, "environment STREAMD_X", "--set streams[orders].batch.max", "--log-level"
+	Line, Column int    // from 1; 0 = the source has no lines
+}
+
+// String is file:line:col, or the source alone.
+func (p Position) String() string {
+	if p.Line == 0 {
+		return p.Source
+	}
+	return fmt.Sprintf("%s:%d:%d", p.Source, p.Line, p.Column)
+}
+
+// Problem is one fault of a configuration: where, what, and what to write instead.
+type Problem struct {
+	Where Position
+	What  string
+	Try   string // may be empty
+}
+
+// String is one line: "file:line:col: what; try ...".
+func (p Problem) String() string {
+	s := p.What
+	if w := p.Where.String(); w != "" {
+		s = w + ": " + s
+	}
+	if p.Try != "" {
+		s += "; try " + p.Try
+	}
+	return s
+}
+
+// InvalidError carries every problem found. The caller prints it as it is and ends with the exit code of bad config.
+type InvalidError struct{ Problems []Problem }
+
+// Error is one line a problem.
+func (e *InvalidError) Error() string {
+	lines := make([]string, len(e.Problems))
+	for i, p := range e.Problems {
+		lines[i] = p.String()
+	}
+	return strings.Join(lines, "\n")
+}
+
+// UnreadableError says that a file named on the command line could not be read: a fault of the environment, not of the
+// configuration.
+type UnreadableError struct {
+	Path string
+	Err  error
+}
+
+// Error says which file and why.
+func (e *UnreadableError) Error() string { return fmt.Sprintf("reading config %s: %v", e.Path, e.Err) }
+
+// Unwrap gives the cause.
+func (e *UnreadableError) Unwrap() error { return e.Err }
+
+// problems collects faults, each place and text once.
+type problems struct {
+	list []Problem
+	seen map[Problem]bool
+}
+
+func (ps *problems) add(where Position, try, format string, args ...any) {
+	p := Problem{Where: where, What: fmt.Sprintf(format, args...), Try: try}
+	if ps.seen[p] {
+		return
+	}
+	if ps.seen == nil {
+		ps.seen = map[Problem]bool{}
+	}
+	ps.seen[p] = true
+	ps.list = append(ps.list, p)
+}
+
+// err returns the collected faults in the order of the sources, then of the lines.
+func (ps *problems) err(order []string) error {
+	if len(ps.list) == 0 {
+		return nil
+	}
+	return &InvalidError{Problems: ps.sorted(order)}
+}
+
+func (ps *problems) sorted(order []string) []Problem {
+	rank := make(map[string]int, len(order))
+	for i, s := range order {
+		if _, ok := rank[s]; !ok {
+			rank[s] = i - len(order) // before all that are no files
+		}
+	}
+	slices.SortStableFunc(ps.list, func(a, b Problem) int {
+		x, y := a.Where, b.Where
+		return cmp.Or(rank[x.Source]-rank[y.Source], strings.Compare(x.Source, y.Source), x.Line-y.Line, x.Column-y.Column)
+	})
+	return ps.list
+}

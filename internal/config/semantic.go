@@ -1,0 +1,303 @@
+package config
+
+import (
+	"net"
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// checkMeaning reports what no schema sees: missing references, contradictions, names RocketMQ refuses. It works on nodes,
+// so that it says all it can even when other parts of the tree are wrong.
+func checkMeaning(root *node, strategies []string, ps *problems) {
+	for _, section := range []string{"brokers", "plugins", "handlers", "streams"} {
+		duplicateNames(root, section, ps)
+	}
+	checkBrokers(root, ps)
+	checkListeners(root, ps)
+	for _, p := range root.list("plugins") {
+		checkPlugin(p, ps)
+	}
+	for _, h := range root.list("handlers") {
+		reference(root, h, "handler", "plugin", "plugins", ps)
+	}
+	groups := map[[2]string]Position{}
+	for _, s := range root.list("streams") {
+		checkStream(root, s, strategies, groups, ps)
+	}
+}
+
+func checkBrokers(root *node, ps *problems) {
+	brokers := root.get("brokers")
+	if brokers == nil || brokers.kind == listNode && len(brokers.items) == 0 {
+		pos := root.pos
+		if brokers != nil {
+			pos = brokers.pos
+		}
+		ps.add(pos, `brokers: [{name: main, name_servers: ["HOST:9876"]}], or the environment variable `+namesrvEnv, "no broker is named")
+		return
+	}
+	for _, b := range root.list("brokers") {
+		servers := b.get("name_servers")
+		switch {
+		case b.kind != mappingNode:
+		case servers == nil:
+			ps.add(b.pos, `name_servers: ["HOST:9876"], or the environment variable `+namesrvEnv, "broker %s has no name servers", nameOf(b))
+		case servers.kind == listNode && len(servers.items) == 0:
+			ps.add(servers.pos, `["HOST:9876"]`, "name_servers is empty")
+		case servers.kind == scalarNode:
+			checkServers(servers, ps)
+		default:
+			for _, it := range servers.items {
+				checkServers(it, ps)
+			}
+		}
+	}
+}
+
+func checkServers(n *node, ps *problems) {
+	if n.kind != scalarNode {
+		return
+	}
+	parts := splitAddresses(n.text)
+	if len(parts) == 0 && !n.isNull() {
+		ps.add(n.pos, "HOST:9876", "a name server's address is empty")
+	}
+	for _, a := range parts {
+		if strings.Contains(a, "://") {
+			u, err := url.Parse(a)
+			if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+				ps.add(n.pos, "http://HOST:8080/rocketmq/nsaddr", "%s is no address of a list of name servers", n.quoted(a))
+			}
+			continue
+		}
+		if !hostPort(a, true) {
+			ps.add(n.pos, addressHint(n, a), "%s is no address of a name server", n.quoted(a))
+		}
+	}
+}
+
+// quoted is a part of a value for an error, or the reference it was injected by.
+func (n *node) quoted(part string) string {
+	if n.written != "" {
+		return n.written
+	}
+	return strconv.Quote(part)
+}
+
+func addressHint(n *node, a string) string {
+	if n.written == "" && !strings.Contains(a, ":") {
+		return a + ":9876"
+	}
+	return "HOST:9876, or [IPv6]:9876"
+}
+
+func hostPort(s string, needHost bool) bool {
+	host, port, err := net.SplitHostPort(s)
+	if err != nil || needHost && host == "" {
+		return false
+	}
+	p, err := strconv.Atoi(port)
+	return err == nil && p >= 0 && p <= 65535 && (p > 0 || !needHost)
+}
+
+func checkListeners(root *node, ps *problems) {
+	var admin, health *node
+	for _, l := range []struct {
+		section string
+		n       **node
+	}{{"admin", &admin}, {"health", &health}} {
+		n, ok := root.get(l.section).str("listen")
+		if !ok {
+			continue
+		}
+		*l.n = n
+		if !hostPort(n.text, false) {
+			ps.add(n.pos, "127.0.0.1:8420 or :8420", "%s.listen: %s is no address", l.section, n.quoted(n.text))
+		}
+	}
+	if admin != nil && health != nil && admin.text == health.text && !strings.HasSuffix(admin.text, ":0") {
+		ps.add(health.pos, "another port", "health.listen is the address of admin.listen at %s", admin.pos)
+	}
+	if m, ok := root.str("member"); ok && strings.ContainsAny(m.text, "@#,= \t\n") {
+		ps.add(m.pos, "letters, digits, '-', '_' and '.'", "member: %s has a character that client ids use themselves", m.quoted(m.text))
+	}
+}
+
+func checkPlugin(p *node, ps *problems) {
+	command := p.list("command")
+	if len(command) > 0 && command[0].kind == scalarNode && strings.ContainsAny(command[0].text, " \t") && len(command) == 1 {
+		words := strings.Fields(command[0].text)
+		ps.add(command[0].pos, "["+strings.Join(words, ", ")+"], as no shell splits it", "the command %s holds spaces", command[0].quoted(command[0].text))
+	}
+	if env := p.get("env"); env != nil {
+		for _, e := range env.entries {
+			if e.key == "" || strings.ContainsAny(e.key, "= ") {
+				ps.add(e.pos, "NAME: VALUE", "%q is no name of a variable", e.key)
+			}
+		}
+	}
+}
+
+// nameOf names an entry for an error.
+func nameOf(n *node) string {
+	if name, ok := n.str("name"); ok {
+		return strconv.Quote(name.shown())
+	}
+	return "without a name"
+}
+
+// reference reports a key that names nothing in its section.
+func reference(root, it *node, what, key, section string, ps *problems) {
+	if it.kind != mappingNode {
+		return
+	}
+	names := make([]string, 0, 8)
+	for _, c := range root.list(section) {
+		if n, ok := c.str("name"); ok && !slices.Contains(names, n.text) {
+			names = append(names, n.text)
+		}
+	}
+	ref, ok := it.str(key)
+	switch {
+	case len(names) == 0 && section == "brokers": // told already, at the root
+	case !ok && it.get(key) == nil && len(names) == 0:
+		ps.add(it.pos, section+": [{name: …}]", "%s %s needs a %s and %s is empty", what, nameOf(it), key, section)
+	case !ok && it.get(key) == nil:
+		ps.add(it.pos, key+": "+oneOf(names), "%s %s lacks the key %q", what, nameOf(it), key)
+	case ok && !slices.Contains(names, ref.text):
+		try := nearest(ref.text, names)
+		if try == "" {
+			try = oneOf(names)
+		}
+		if try == "" {
+			try = section + ": [{name: " + ref.shown() + ", …}]"
+		}
+		ps.add(ref.pos, try, "%s %s names the %s %s, which does not exist", what, nameOf(it), key, ref.quoted(ref.text))
+	}
+}
+
+// groupName is what RocketMQ allows (Validators.checkGroup): at most 255 of these.
+var groupName = regexp.MustCompile(`^[%|a-zA-Z0-9_-]{1,255}$`)
+
+// topicName is what RocketMQ allows (TopicValidator; remoting-protocol.md 4.8): at most 127 of these. Brokers refuse to
+// create a name with a dot, but other servers of the protocol do not, so dots pass.
+var topicName = regexp.MustCompile(`^[%|a-zA-Z0-9_.-]{1,127}$`)
+
+func checkStream(root, s *node, strategies []string, groups map[[2]string]Position, ps *problems) {
+	reference(root, s, "stream", "broker", "brokers", ps)
+	reference(root, s, "stream", "handler", "handlers", ps)
+	if g, ok := s.str("group"); ok {
+		checkGroup(s, g, groups, ps)
+	}
+	if o, ok := s.get("outputs").str("topic"); ok {
+		checkTopic(o, ps)
+	}
+	topics := map[string]Position{}
+	for _, sub := range s.list("subscribe") {
+		checkSubscription(sub, topics, ps)
+	}
+	checkAllocation(root, s, strategies, ps)
+	checkBounds(s, ps)
+	if at, ok := s.get("start_from").str("timestamp"); ok {
+		if _, err := time.Parse(time.RFC3339, at.text); err != nil {
+			ps.add(at.pos, "2026-11-01T00:00:00Z", "timestamp: %s is no time of RFC 3339", at.shown())
+		}
+	}
+}
+
+func checkGroup(s, g *node, groups map[[2]string]Position, ps *problems) {
+	if !groupName.MatchString(g.text) {
+		ps.add(g.pos, "up to 255 letters, digits, '_' and '-'", "group: RocketMQ does not allow %s", g.quoted(g.text))
+	}
+	broker, _ := s.str("broker")
+	if broker == nil {
+		return
+	}
+	key := [2]string{broker.text, g.text}
+	if at, dup := groups[key]; dup {
+		ps.add(g.pos, "another group, or one stream with both subscriptions", "group %s is already joined by the stream at %s", g.quoted(g.text), at)
+		return
+	}
+	groups[key] = g.pos
+}
+
+func checkTopic(t *node, ps *problems) {
+	if !topicName.MatchString(t.text) {
+		ps.add(t.pos, "up to 127 letters, digits, '_', '-' and '.'", "topic: RocketMQ does not allow %s", t.quoted(t.text))
+	}
+}
+
+func checkSubscription(sub *node, topics map[string]Position, ps *problems) {
+	if t, ok := sub.str("topic"); ok {
+		checkTopic(t, ps)
+		if strings.HasPrefix(t.text, "%RETRY%") {
+			ps.add(t.pos, "removing it", "the retry topic is subscribed by itself")
+		}
+		if at, dup := topics[t.text]; dup {
+			ps.add(t.pos, "one entry with tags: \"a || b\"", "topic %s is subscribed twice, first at %s", t.quoted(t.text), at)
+		} else {
+			topics[t.text] = t.pos
+		}
+	}
+	tags, hasTags := sub.str("tags")
+	if sql, ok := sub.str("sql"); ok && hasTags {
+		ps.add(sql.pos, "one of the two", "sql and tags (%s) exclude each other", tags.pos)
+	}
+}
+
+func checkAllocation(root, s *node, strategies []string, ps *problems) {
+	a := s.get("allocation")
+	if a == nil || a.kind != mappingNode {
+		return
+	}
+	strategy, hasStrategy := a.str("strategy")
+	plugin, hasPlugin := a.str("plugin")
+	switch {
+	case hasStrategy && hasPlugin:
+		ps.add(strategy.pos, "one of the two", "strategy and plugin (%s) exclude each other", plugin.pos)
+	case hasPlugin:
+		reference(root, a, "allocation", "plugin", "plugins", ps)
+	case hasStrategy && len(strategies) > 0 && !slices.Contains(strategies, strategy.text):
+		try := nearest(strategy.text, strategies)
+		if try == "" {
+			try = oneOf(strategies)
+		}
+		ps.add(strategy.pos, try, "strategy: there is no %s", strategy.quoted(strategy.text))
+	}
+	if use, ok := a.str("use"); ok && !hasPlugin {
+		ps.add(use.pos, "plugin: NAME beside it", "use needs a plugin")
+	}
+}
+
+// checkBounds reports limits that cannot both hold. Only what somebody wrote is held against what somebody wrote.
+func checkBounds(s *node, ps *problems) {
+	batch, window := s.get("batch"), s.get("window")
+	exceeds(batch, "max", window, "messages", "batch.max", "window.messages", ps)
+	exceeds(batch, "bytes", window, "bytes", "batch.bytes", "window.bytes", ps)
+	exceeds(window, "messages", window, "span", "window.messages", "window.span", ps)
+}
+
+func exceeds(a *node, aKey string, b *node, bKey, aName, bName string, ps *problems) {
+	x, ok := a.str(aKey)
+	y, ok2 := b.str(bKey)
+	if !ok || !ok2 || x.byDefault || y.byDefault {
+		return
+	}
+	if m, ok := count(x); ok {
+		if n, ok := count(y); ok && m > n {
+			ps.add(x.pos, "at most "+y.shown(), "%s is %s and can never be reached: %s is %s at %s", aName, x.shown(), bName, y.shown(), y.pos)
+		}
+	}
+}
+
+func count(n *node) (int64, bool) {
+	if s, err := ParseSize(n.text); err == nil {
+		return int64(s), true
+	}
+	i, err := strconv.ParseInt(n.text, 10, 64)
+	return i, err == nil
+}
