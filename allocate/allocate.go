@@ -11,7 +11,7 @@ type (
 	// Input is one question to a strategy. Queues and Members are sorted and unique; NewInput makes one.
 	Input = sdk.StrategyInput
 	// Needs declares what a strategy reads and promises.
-	Needs = sdk.StrategyNeeds
+	Needs = sdk.Needs
 	// Strategy maps each queue to its owner. It is a pure function: same input, same answer, in every process.
 	Strategy = sdk.Strategy
 )

@@ -21,10 +21,10 @@ func PerMember(name string, needs Needs, f MemberFunc) Strategy {
 }
 
 // FromMember makes a Strategy of an author's smallest contract, as PerMember does. The needs are those that s declares
-// by a method Needs() StrategyNeeds, if it has one.
+// by a method Needs() Needs, if it has one.
 func FromMember(s sdk.MemberStrategy) Strategy {
 	var needs Needs
-	if n, ok := s.(interface{ Needs() sdk.StrategyNeeds }); ok {
+	if n, ok := s.(interface{ Needs() sdk.Needs }); ok {
 		needs = n.Needs()
 	}
 	return PerMember(s.Name(), needs, s.Allocate)

@@ -17,18 +17,9 @@ type StrategyInput struct {
 
 // What a strategy may answer for a queue besides an index of a member.
 const (
-	Uncovered   int32 = -1 // nobody owns it: only from a strategy that declares StrategyNeeds.Partial
+	Uncovered   int32 = -1 // nobody owns it: only from a strategy that declares Needs.Partial
 	NotComputed int32 = -2 // another member's queue that a per-member strategy was not asked about
 )
-
-// StrategyNeeds declares what a strategy reads and promises. Its zero value is the strongest promise: every queue is
-// covered, and nothing but the sorted queues and client ids decides.
-type StrategyNeeds struct {
-	Partial    bool     // may leave queues uncovered by design; the operator has to allow it
-	Attributes []string // attributes of members it reads
-	Previous   bool     // reads StrategyInput.Previous
-	PerMember  bool     // computes one member's share at a time
-}
 
 // Strategy divides the queues of a topic among all members at once. It is a pure function: the same input gives the
 // same answer in every process, whatever was asked before. It keeps no state, reads no clock, uses no randomness and
@@ -37,7 +28,7 @@ type StrategyNeeds struct {
 // Calls may come concurrently.
 type Strategy interface {
 	Name() string
-	Needs() StrategyNeeds
+	Needs() Needs
 	// Allocate returns one entry for each of in.Queues: the index in in.Members of the owner, or Uncovered.
 	Allocate(in StrategyInput) ([]int32, error)
 }
@@ -46,7 +37,7 @@ type Strategy interface {
 // shares fit together only if the answer is a pure function of the four arguments; streamd asks for the other members
 // too, and refuses answers in which a queue has two owners or none.
 //
-// A MemberStrategy that leaves queues uncovered by design, or reads attributes, has a method Needs() StrategyNeeds.
+// A MemberStrategy that leaves queues uncovered by design, or reads attributes, has a method Needs() Needs.
 // Calls may come concurrently.
 type MemberStrategy interface {
 	Name() string
