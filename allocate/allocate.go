@@ -35,5 +35,5 @@ func Share(in Input, owner []int32, member int) []Queue {
 
 // asOwner is an index of a member as an answer holds it.
 func asOwner(member int) int32 {
-	return int32(member) //nolint:gosec // no group has 2^31 members
+	return int32(member)
 }

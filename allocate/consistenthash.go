@@ -2,7 +2,7 @@ package allocate
 
 import (
 	"cmp"
-	"crypto/md5" //nolint:gosec // the ring of RocketMQ is built on MD5; nothing is protected by it
+	"crypto/md5"
 	"encoding/binary"
 	"errors"
 	"slices"
@@ -75,6 +75,6 @@ func newRing(members []Member, pointsEach int) []point {
 }
 
 func hashMD5(text []byte) uint32 {
-	sum := md5.Sum(text) //nolint:gosec // see the import
+	sum := md5.Sum(text)
 	return binary.BigEndian.Uint32(sum[:4])
 }

@@ -142,7 +142,7 @@ func (m *matching) place(queue int) {
 		if held.Len() <= m.seats[b.member] {
 			return
 		}
-		queue = int(heap.Pop(held).(bid).queue) //nolint:forcetypeassert // only bids are pushed
+		queue = int(heap.Pop(held).(bid).queue)
 	}
 }
 
@@ -188,7 +188,7 @@ type bidHeap []bid
 func (h bidHeap) Len() int           { return len(h) }
 func (h bidHeap) Less(i, j int) bool { return h[i].compare(h[j]) < 0 }
 func (h bidHeap) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
-func (h *bidHeap) Push(x any)        { *h = append(*h, x.(bid)) } //nolint:forcetypeassert // only bids are pushed
+func (h *bidHeap) Push(x any)        { *h = append(*h, x.(bid)) }
 func (h *bidHeap) Pop() any {
 	old := *h
 	last := old[len(old)-1]

@@ -81,7 +81,7 @@ type StrategySpec struct {
 type Strategy interface {
 	Name() string
 	Needs() allocate.Needs
-	Digest() string // strategy, version, config: two members with equal digests compute the same
+	Identity() allocate.Identity // strategy, version, config: two members with equal identities compute the same
 	// Solve asks the process; the answer is not checked yet.
 	Solve(ctx context.Context, in allocate.Input) ([]int32, error)
 	Close() error

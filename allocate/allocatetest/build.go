@@ -13,7 +13,7 @@ import (
 func Queues(topic, broker string, n int) []allocate.Queue {
 	out := make([]allocate.Queue, n)
 	for i := range out {
-		out[i] = allocate.Queue{Topic: topic, Broker: broker, ID: int32(i)} //nolint:gosec // small
+		out[i] = allocate.Queue{Topic: topic, Broker: broker, ID: int32(i)}
 	}
 	return out
 }

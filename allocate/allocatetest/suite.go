@@ -54,7 +54,7 @@ func (s *Suite) setDefaults() {
 func (s *Suite) view(queues, members int) allocate.View {
 	v := allocate.View{Group: "G", Topic: "Orders"}
 	for i := range queues {
-		v.Queues = append(v.Queues, allocate.Queue{Topic: "Orders", Broker: s.Broker(i), ID: int32(i)}) //nolint:gosec // small
+		v.Queues = append(v.Queues, allocate.Queue{Topic: "Orders", Broker: s.Broker(i), ID: int32(i)})
 	}
 	for i := range members {
 		v.Members = append(v.Members, s.Member(i))
@@ -174,7 +174,7 @@ func (s *Suite) sameForAll(t *testing.T) {
 
 func (s *Suite) anyOrder(t *testing.T) {
 	strategy := s.New()
-	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // a fixed seed, so that a failure repeats
+	random := rand.New(rand.NewPCG(1, 2))
 	s.sizes(func(queues, members int) {
 		v := s.view(queues, members)
 		first := answer(t, strategy, ask(t, v))

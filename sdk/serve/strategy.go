@@ -58,7 +58,7 @@ func (s *memberSolver) Solve(ctx context.Context, request *pluginv1.SolveRequest
 	}
 	index := make(map[sdk.Queue]uint32, len(in.Queues))
 	for i, q := range in.Queues {
-		index[q] = uint32(i) //nolint:gosec // an index
+		index[q] = uint32(i)
 	}
 	response := &pluginv1.SolveResponse{}
 	for _, member := range ask {
