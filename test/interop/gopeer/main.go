@@ -2,6 +2,9 @@
 //
 //	gopeer consume NAMESERVER GROUP TOPIC TAGS            prints "got ID BODY ATTEMPT BROKER/QUEUE OFFSET"; ends at end of input
 //	gopeer produce NAMESERVER TOPIC COUNT SIZE            prints "sent ID BODY"
+//	gopeer drain NAMESERVER GROUP TOPIC COUNT default|tuned
+//	gopeer latency NAMESERVER GROUP TOPIC COUNT
+//	gopeer load NAMESERVER TOPIC COUNT SIZE BATCH RATE    RATE 0 = as fast as it goes
 package main
 
 import (
@@ -34,8 +37,14 @@ func run(args []string) error {
 		return consume(args[1], args[2], args[3], args[4])
 	case len(args) == 5 && args[0] == "produce":
 		return produce(args[1], args[2], args[3], args[4])
+	case len(args) == 6 && args[0] == "drain":
+		return drain(args[1], args[2], args[3], args[4], args[5])
+	case len(args) == 5 && args[0] == "latency":
+		return latency(args[1], args[2], args[3], args[4])
+	case len(args) == 7 && args[0] == "load":
+		return load(args[1], args[2], args[3], args[4], args[5], args[6])
 	default:
-		return fmt.Errorf("usage: gopeer consume NAMESERVER GROUP TOPIC TAGS | produce NAMESERVER TOPIC COUNT SIZE")
+		return fmt.Errorf("usage: gopeer consume NAMESERVER GROUP TOPIC TAGS | produce NAMESERVER TOPIC COUNT SIZE | drain ... | latency ... | load ...")
 	}
 }
 
