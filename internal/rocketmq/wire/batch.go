@@ -20,7 +20,7 @@ func (p *BatchPart) Decode(buf []byte) (int, error) {
 	if len(buf) < batchPartFixed {
 		return 0, malformed("part of a batch: %d bytes left", len(buf))
 	}
-	size := int(int32(binary.BigEndian.Uint32(buf))) //nolint:gosec // the wire's length is signed
+	size := int(int32(binary.BigEndian.Uint32(buf)))
 	if size < batchPartFixed || size > len(buf) {
 		return 0, malformed("part of a batch of %d bytes in %d", size, len(buf))
 	}

@@ -12,21 +12,21 @@ type Connection struct {
 
 // ConsumerConnections is the answer to 203.
 type ConsumerConnections struct {
-	Connections      []Connection                `json:"connectionSet"`
+	Connections      []Connection                `json:"connectionSet,omitzero"`
 	ConsumeFromWhere ConsumeFromWhere            `json:"consumeFromWhere"`
 	ConsumeType      ConsumeType                 `json:"consumeType"`
 	MessageModel     MessageModel                `json:"messageModel"`
-	Subscriptions    map[string]SubscriptionData `json:"subscriptionTable"`
+	Subscriptions    map[string]SubscriptionData `json:"subscriptionTable,omitzero"`
 }
 
 // ProducerConnections is the answer to 204.
 type ProducerConnections struct {
-	Connections []Connection `json:"connectionSet"`
+	Connections []Connection `json:"connectionSet,omitzero"`
 }
 
 // TopicStats is the answer to 202.
 type TopicStats struct {
-	Offsets QueueTable[TopicOffset] `json:"offsetTable"`
+	Offsets QueueTable[TopicOffset] `json:"offsetTable,omitzero"`
 	PutTPS  *float64                `json:"topicPutTps,omitempty"` // 5.3.3
 }
 
@@ -40,7 +40,7 @@ type TopicOffset struct {
 // ConsumeStats is the answer to 208. It covers the retry topic when the request named no topic.
 type ConsumeStats struct {
 	TPS     float64                   `json:"consumeTps"`
-	Offsets QueueTable[ConsumeOffset] `json:"offsetTable"`
+	Offsets QueueTable[ConsumeOffset] `json:"offsetTable,omitzero"`
 }
 
 // ConsumeOffset is how far a group is in one queue.
@@ -53,7 +53,7 @@ type ConsumeOffset struct {
 
 // TimeSpans is the answer to 303.
 type TimeSpans struct {
-	Spans []TimeSpan `json:"consumeTimeSpanSet"`
+	Spans []TimeSpan `json:"consumeTimeSpanSet,omitzero"`
 }
 
 // TimeSpan is the extent of one queue in time and a group's place in it, in milliseconds. Java derives the texts.
@@ -113,5 +113,5 @@ func NewSubscriptionGroup(name string) SubscriptionGroup {
 type SubscriptionGroupTable struct {
 	DataVersion DataVersion                  `json:"dataVersion"`
 	Forbidden   json.RawMessage              `json:"forbiddenTable,omitempty"`
-	Groups      map[string]SubscriptionGroup `json:"subscriptionGroupTable"`
+	Groups      map[string]SubscriptionGroup `json:"subscriptionGroupTable,omitzero"`
 }

@@ -2,25 +2,25 @@ package wire
 
 // ResetOffsetBody is the body of 220 and the answer to 222: the new offsets.
 type ResetOffsetBody struct {
-	Offsets QueueTable[int64] `json:"offsetTable"`
+	Offsets QueueTable[int64] `json:"offsetTable,omitzero"`
 }
 
 // ConsumerStatusBody is the answer to 221, which fills Queues, and to 223, which fills Consumers by client id.
 type ConsumerStatusBody struct {
-	Consumers map[string]QueueTable[int64] `json:"consumerTable"`
-	Queues    QueueTable[int64]            `json:"messageQueueTable"`
+	Consumers map[string]QueueTable[int64] `json:"consumerTable,omitzero"`
+	Queues    QueueTable[int64]            `json:"messageQueueTable,omitzero"`
 }
 
 // ConsumerRunningInfo is the answer to 307: what a member says of itself (remoting-protocol.md 3.7). Properties also carries
 // what streamd's members tell each other (design.md 7).
 type ConsumerRunningInfo struct {
 	Jstack           string                          `json:"jstack,omitempty"`
-	PopTable         QueueTable[PopProcessQueueInfo] `json:"mqPopTable"` // 5.0
-	Queues           QueueTable[ProcessQueueInfo]    `json:"mqTable"`
-	Properties       map[string]string               `json:"properties"`
-	Status           map[string]ConsumeStatus        `json:"statusTable"` // by topic
-	Subscriptions    []SubscriptionData              `json:"subscriptionSet"`
-	UserConsumerInfo map[string]string               `json:"userConsumerInfo"` // 5.0
+	PopTable         QueueTable[PopProcessQueueInfo] `json:"mqPopTable,omitzero"` // 5.0
+	Queues           QueueTable[ProcessQueueInfo]    `json:"mqTable,omitzero"`
+	Properties       map[string]string               `json:"properties,omitzero"`
+	Status           map[string]ConsumeStatus        `json:"statusTable,omitzero"` // by topic
+	Subscriptions    []SubscriptionData              `json:"subscriptionSet,omitzero"`
+	UserConsumerInfo map[string]string               `json:"userConsumerInfo,omitzero"` // 5.0
 }
 
 // The names in ConsumerRunningInfo.Properties that tools read.

@@ -6,20 +6,20 @@ import "encoding/json"
 // NewSubscriptionData.
 type SubscriptionData struct {
 	ClassFilterMode bool     `json:"classFilterMode"`
-	CodeSet         CodeSet  `json:"codeSet"`
+	CodeSet         CodeSet  `json:"codeSet,omitzero"`
 	ExpressionType  string   `json:"expressionType"`
 	SubString       string   `json:"subString"`
 	SubVersion      int64    `json:"subVersion"` // milliseconds; the Go client's are nanoseconds
-	TagsSet         []string `json:"tagsSet"`
+	TagsSet         []string `json:"tagsSet,omitzero"`
 	Topic           string   `json:"topic"`
 }
 
 // HeartbeatData is the body of 34.
 type HeartbeatData struct {
 	ClientID             string         `json:"clientID"`
-	ConsumerDataSet      []ConsumerData `json:"consumerDataSet"`
+	ConsumerDataSet      []ConsumerData `json:"consumerDataSet,omitzero"`
 	HeartbeatFingerprint int32          `json:"heartbeatFingerprint"`
-	ProducerDataSet      []ProducerData `json:"producerDataSet"`
+	ProducerDataSet      []ProducerData `json:"producerDataSet,omitzero"`
 	WithoutSub           bool           `json:"withoutSub"`
 }
 
@@ -29,7 +29,7 @@ type ConsumerData struct {
 	ConsumeType         ConsumeType        `json:"consumeType"`
 	GroupName           string             `json:"groupName"`
 	MessageModel        MessageModel       `json:"messageModel"`
-	SubscriptionDataSet []SubscriptionData `json:"subscriptionDataSet"`
+	SubscriptionDataSet []SubscriptionData `json:"subscriptionDataSet,omitzero"`
 	UnitMode            bool               `json:"unitMode"`
 }
 
@@ -98,20 +98,20 @@ func readEnum(text []byte, into *string, names ...string) error {
 
 // ConsumerList is the answer to 38: the client ids of a group's members.
 type ConsumerList struct {
-	ConsumerIDs []string `json:"consumerIdList"`
+	ConsumerIDs []string `json:"consumerIdList,omitzero"`
 }
 
 // LockBody is the body of 41 and 42.
 type LockBody struct {
 	ClientID       string         `json:"clientId"`
 	Group          string         `json:"consumerGroup"`
-	Queues         []MessageQueue `json:"mqSet"`
+	Queues         []MessageQueue `json:"mqSet,omitzero"`
 	OnlyThisBroker bool           `json:"onlyThisBroker"` // 5.0
 }
 
 // LockResult is the answer to 41: the queues that the client holds now.
 type LockResult struct {
-	Queues []MessageQueue `json:"lockOKMQSet"`
+	Queues []MessageQueue `json:"lockOKMQSet,omitzero"`
 }
 
 // CheckClientBody is the body of 46.

@@ -4,18 +4,18 @@ import "encoding/json"
 
 // TopicRoute is the answer to 105: where a topic's queues are (TopicRouteData; remoting-protocol.md 3.2).
 type TopicRoute struct {
-	Brokers           []BrokerData        `json:"brokerDatas"`
-	FilterServerTable map[string][]string `json:"filterServerTable"` // legacy; never nil when written
+	Brokers           []BrokerData        `json:"brokerDatas,omitzero"`
+	FilterServerTable map[string][]string `json:"filterServerTable,omitzero"` // legacy; never nil when written
 	// OrderTopicConf ("broker-a:4;broker-b:4") replaces Queues for a global order topic.
 	OrderTopicConf string      `json:"orderTopicConf,omitempty"`
-	Queues         []QueueData `json:"queueDatas"`
+	Queues         []QueueData `json:"queueDatas,omitzero"`
 	// Mappings holds the static topics' part as it stands.
 	Mappings json.RawMessage `json:"topicQueueMappingByBroker,omitempty"`
 }
 
 // BrokerData is one broker with its replicas.
 type BrokerData struct {
-	Addrs              IDTable[string] `json:"brokerAddrs"` // by broker id; 0 = master
+	Addrs              IDTable[string] `json:"brokerAddrs,omitzero"` // by broker id; 0 = master
 	Name               string          `json:"brokerName"`
 	Cluster            string          `json:"cluster"`
 	EnableActingMaster *bool           `json:"enableActingMaster,omitempty"` // 5.0
@@ -33,24 +33,24 @@ type QueueData struct {
 
 // ClusterInfo is the answer to 106.
 type ClusterInfo struct {
-	Brokers  map[string]BrokerData `json:"brokerAddrTable"`
-	Clusters map[string][]string   `json:"clusterAddrTable"`
+	Brokers  map[string]BrokerData `json:"brokerAddrTable,omitzero"`
+	Clusters map[string][]string   `json:"clusterAddrTable,omitzero"`
 }
 
 // KVTable is the answer to 219, and what 103 answers of order topics.
 type KVTable struct {
-	Table map[string]string `json:"table"`
+	Table map[string]string `json:"table,omitzero"`
 }
 
 // TopicList is the answer to 206 and 343.
 type TopicList struct {
 	BrokerAddr string   `json:"brokerAddr,omitempty"`
-	Topics     []string `json:"topicList"`
+	Topics     []string `json:"topicList,omitzero"`
 }
 
 // GroupList is the answer to 300.
 type GroupList struct {
-	Groups []string `json:"groupList"`
+	Groups []string `json:"groupList,omitzero"`
 }
 
 // DataVersion counts the changes of a table.
@@ -78,13 +78,13 @@ type TopicConfig struct {
 type TopicConfigTable struct {
 	DataVersion        DataVersion            `json:"dataVersion"`
 	MappingDataVersion *DataVersion           `json:"mappingDataVersion,omitempty"` // 5.0
-	Topics             map[string]TopicConfig `json:"topicConfigTable"`
+	Topics             map[string]TopicConfig `json:"topicConfigTable,omitzero"`
 	MappingDetails     json.RawMessage        `json:"topicQueueMappingDetailMap,omitempty"`
 	MappingInfos       json.RawMessage        `json:"topicQueueMappingInfoMap,omitempty"`
 }
 
 // RegisterBrokerBody is the body of 103.
 type RegisterBrokerBody struct {
-	FilterServers []string         `json:"filterServerList"`
+	FilterServers []string         `json:"filterServerList,omitzero"`
 	Table         TopicConfigTable `json:"topicConfigSerializeWrapper"`
 }

@@ -142,7 +142,7 @@ func formatText(s string) string         { return s }
 
 func parseInt32(s string) (int32, error) {
 	n, err := strconv.ParseInt(s, 10, 32)
-	return int32(n), err //nolint:gosec // 32 bits were asked for
+	return int32(n), err
 }
 func formatInt32(n int32) string { return strconv.FormatInt(int64(n), 10) }
 

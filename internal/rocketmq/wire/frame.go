@@ -20,7 +20,7 @@ const (
 // FrameLength reads a frame's prefix and returns how many bytes follow it. It refuses lengths that cannot be: a negative
 // or tiny one with ErrMalformed, one beyond MaxFrame with ErrTooLarge. It panics when prefix is shorter than PrefixSize.
 func FrameLength(prefix []byte) (int, error) {
-	n := int32(binary.BigEndian.Uint32(prefix)) //nolint:gosec // the wire's length is signed
+	n := int32(binary.BigEndian.Uint32(prefix))
 	switch {
 	case n < headerMark:
 		return 0, malformed("frame length %d", n)
@@ -94,7 +94,7 @@ func AppendHeader(dst []byte, c *Command, bodySize int) ([]byte, error) {
 	if header > maxHeaderSize || total > MaxFrame-PrefixSize {
 		return dst, fmt.Errorf("frame of %d bytes is %w: the limit is %d", total+PrefixSize, ErrTooLarge, MaxFrame)
 	}
-	binary.BigEndian.PutUint32(out[start:], uint32(total))                           //nolint:gosec // checked above
-	binary.BigEndian.PutUint32(out[start+4:], uint32(c.Encoding)<<24|uint32(header)) //nolint:gosec // checked above
+	binary.BigEndian.PutUint32(out[start:], uint32(total))
+	binary.BigEndian.PutUint32(out[start+4:], uint32(c.Encoding)<<24|uint32(header))
 	return out, nil
 }

@@ -171,7 +171,7 @@ func hexUnit(s string) (rune, bool) {
 		return 0, false
 	}
 	n, err := strconv.ParseUint(s[2:6], 16, 16)
-	return rune(n), err == nil //nolint:gosec // 16 bits
+	return rune(n), err == nil
 }
 
 // text reads a value of any type as text: a string's content, a number or word as it stands, the text of an object or

@@ -14,7 +14,7 @@ func (m *Message) Decode(buf []byte) (int, error) {
 	if len(buf) < MinMessage {
 		return 0, malformed("stored message: %d bytes left", len(buf))
 	}
-	size := int(int32(binary.BigEndian.Uint32(buf))) //nolint:gosec // the wire's length is signed
+	size := int(int32(binary.BigEndian.Uint32(buf)))
 	if size < MinMessage || size > len(buf) {
 		return 0, malformed("stored message of %d bytes in %d", size, len(buf))
 	}
