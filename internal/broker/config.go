@@ -1,0 +1,112 @@
+package broker
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"time"
+
+	"github.com/streamd/streamd/internal/rocketmq/wire"
+)
+
+// Config says what a broker is. The zero value is a broker named broker-a on a free port of the loopback.
+type Config struct {
+	Name    string // "broker-a"
+	Cluster string // "DefaultCluster"
+	Region  string // "DefaultRegion"; stored with each message
+	// Address is where to listen, "127.0.0.1:0" by default.
+	Address string
+	// Listen opens the listener, TCP by default; (*memnet.Network).Listen puts the broker into memory. It is called at
+	// each Start.
+	Listen func(address string) (net.Listener, error)
+	// Advertise is the address that routes and message ids name; by default the one listened on.
+	Advertise string
+	// NameServer knows the broker's topics, and those of other brokers that were given the same one. By default the broker
+	// has one of its own. Either way its listener answers the name server's codes too.
+	NameServer *NameServer
+	// Version is what the broker says it is, 5.3.3 by default.
+	Version wire.Version
+	Logger  *slog.Logger // by default nothing is logged
+
+	// DelayLevels are the delays of levels 1, 2, …; RocketMQ's 18 by default. A test may shorten them.
+	DelayLevels []time.Duration
+	// MaxRetries is the limit of new groups, 16 by default.
+	MaxRetries int32
+	// DefaultQueues is the queue count of the template of topics that are made by a first send, 8 by default. A client asks
+	// for 4 of them.
+	DefaultQueues int32
+	// NoTopicCreation refuses sends to unknown topics (autoCreateTopicEnable=false).
+	NoTopicCreation bool
+	// NoGroupCreation refuses unknown groups (autoCreateSubscriptionGroup=false).
+	NoGroupCreation bool
+	// PushResets makes 222 push 220 to the members, as before 5.1, instead of answering pulls with 21
+	// (useServerSideResetOffset=false).
+	PushResets bool
+
+	PullMessages int           // limit of one pull, 32
+	PullBytes    int           // limit of one pull, 256 KiB
+	MemberTTL    time.Duration // a member without heartbeat is dropped, 120 s
+	LockTTL      time.Duration // a queue lock without renewal is free, 60 s
+	CallTimeout  time.Duration // how long 307 and 309 wait for the member, 10 s
+	IdleTimeout  time.Duration // a silent connection is closed, 120 s
+	MaxBody      int           // longest message body, 4 MiB
+}
+
+func (c Config) withDefaults() Config {
+	or(&c.Name, "broker-a")
+	or(&c.Cluster, "DefaultCluster")
+	or(&c.Region, "DefaultRegion")
+	or(&c.Address, "127.0.0.1:0")
+	or(&c.Version, wire.Version5_3_3)
+	or(&c.MaxRetries, 16)
+	or(&c.DefaultQueues, 8)
+	or(&c.PullMessages, 32)
+	or(&c.PullBytes, 256<<10)
+	or(&c.MemberTTL, 120*time.Second)
+	or(&c.LockTTL, 60*time.Second)
+	or(&c.CallTimeout, 10*time.Second)
+	or(&c.IdleTimeout, 120*time.Second)
+	or(&c.MaxBody, 4<<20)
+	if c.Listen == nil {
+		c.Listen = listenTCP
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.DelayLevels == nil {
+		c.DelayLevels = DefaultDelayLevels()
+	}
+	return c
+}
+
+func or[T comparable](v *T, fallback T) {
+	var zero T
+	if *v == zero {
+		*v = fallback
+	}
+}
+
+// DefaultDelayLevels returns RocketMQ's delays of the levels 1 to 18 (messageDelayLevel; consumer-semantics.md 8.3).
+func DefaultDelayLevels() []time.Duration {
+	const s, m, h = time.Second, time.Minute, time.Hour
+	return []time.Duration{
+		s, 5 * s, 10 * s, 30 * s, m, 2 * m, 3 * m, 4 * m, 5 * m,
+		6 * m, 7 * m, 8 * m, 9 * m, 10 * m, 20 * m, 30 * m, h, 2 * h,
+	}
+}
+
+func listenTCP(address string) (net.Listener, error) {
+	var lc net.ListenConfig
+	return lc.Listen(context.Background(), "tcp", address)
+}
+
+// hostOf reads the address that messages carry as their store host.
+func hostOf(advertise string) (netip.AddrPort, error) {
+	host, err := netip.ParseAddrPort(advertise)
+	if err != nil {
+		return netip.AddrPort{}, fmt.Errorf("advertising %q: stored messages carry a numeric ip:port, give one as Advertise: %w", advertise, err)
+	}
+	return netip.AddrPortFrom(host.Addr().Unmap(), host.Port()), nil
+}

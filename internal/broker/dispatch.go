@@ -1,0 +1,59 @@
+package broker
+
+import (
+	"fmt"
+
+	"github.com/streamd/streamd/internal/broker/remote"
+	"github.com/streamd/streamd/internal/rocketmq/wire"
+)
+
+type code = wire.RequestCode
+
+// handler answers one request code. Nil means that the answer comes later, through the request.
+type handler func(b *Broker, r *remote.Request) *remote.Answer
+
+// handlers is the table of the codes a broker answers itself; the name server has its own.
+func handlers() map[code]handler {
+	return map[code]handler{
+		wire.ReqSendMessage:             (*Broker).onSend,
+		wire.ReqSendMessageV2:           (*Broker).onSend,
+		wire.ReqSendBatchMessage:        (*Broker).onSend,
+		wire.ReqPullMessage:             (*Broker).onPull,
+		wire.ReqLitePullMessage:         (*Broker).onPull,
+		wire.ReqQueryConsumerOffset:     (*Broker).onQueryOffset,
+		wire.ReqUpdateConsumerOffset:    (*Broker).onUpdateOffset,
+		wire.ReqSearchOffsetByTimestamp: (*Broker).onSearchOffset,
+		wire.ReqGetMaxOffset:            (*Broker).onMaxOffset,
+		wire.ReqGetMinOffset:            (*Broker).onMinOffset,
+		wire.ReqGetEarliestStoreTime:    (*Broker).onEarliestTime,
+		wire.ReqHeartbeat:               (*Broker).onHeartbeat,
+		wire.ReqUnregisterClient:        (*Broker).onUnregister,
+		wire.ReqSendBack:                (*Broker).onSendBack,
+		wire.ReqGetConsumerList:         (*Broker).onConsumerList,
+		wire.ReqLockQueues:              (*Broker).onLock,
+		wire.ReqUnlockQueues:            (*Broker).onUnlock,
+		wire.ReqCheckClientConfig:       (*Broker).onCheckClient,
+	}
+}
+
+// serve is the door of every request: faults first, then the name server's codes, then the broker's.
+func (b *Broker) serve(r *remote.Request) {
+	b.faults.apply(r, b.dispatch)
+}
+
+func (b *Broker) dispatch(r *remote.Request) {
+	c := r.Command.RequestCode()
+	answer, known := b.names.answer(r)
+	if !known {
+		h, ok := b.handle[c]
+		if !ok {
+			// The leading blank is RocketMQ's (vectors errors [1774]).
+			r.Reply(plain(wire.RespNotSupported, fmt.Sprintf(" request type %d not supported", c)))
+			return
+		}
+		answer = h(b, r)
+	}
+	if answer != nil {
+		r.Reply(answer)
+	}
+}

@@ -1,0 +1,74 @@
+package broker
+
+import (
+	"fmt"
+	"maps"
+
+	"github.com/streamd/streamd/internal/broker/remote"
+	"github.com/streamd/streamd/internal/rocketmq/wire"
+)
+
+// onPutKV is 100.
+func (n *NameServer) onPutKV(r *remote.Request) *remote.Answer {
+	f := fieldsOf(r)
+	namespace, key, value := f.text("namespace"), f.text("key"), f.text("value")
+	if bad := f.bad(); bad != nil {
+		return bad
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	table := n.kv[namespace]
+	if table == nil {
+		table = make(map[string]string)
+		n.kv[namespace] = table
+	}
+	table[key] = value
+	return plain(wire.RespSuccess, "")
+}
+
+// onGetKV is 101.
+func (n *NameServer) onGetKV(r *remote.Request) *remote.Answer {
+	f := fieldsOf(r)
+	namespace, key := f.text("namespace"), f.text("key")
+	if bad := f.bad(); bad != nil {
+		return bad
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	value, ok := n.kv[namespace][key]
+	if !ok {
+		return headed(wire.RespQueryNotFound, fmt.Sprintf("No config item, Namespace: %s Key: %s", namespace, key))
+	}
+	return headed(wire.RespSuccess, "", text("value", value))
+}
+
+// onDeleteKV is 102, a success whether the key was there or not.
+func (n *NameServer) onDeleteKV(r *remote.Request) *remote.Answer {
+	f := fieldsOf(r)
+	namespace, key := f.text("namespace"), f.text("key")
+	if bad := f.bad(); bad != nil {
+		return bad
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	delete(n.kv[namespace], key)
+	return plain(wire.RespSuccess, "")
+}
+
+// onListKV is 219.
+func (n *NameServer) onListKV(r *remote.Request) *remote.Answer {
+	f := fieldsOf(r)
+	namespace := f.text("namespace")
+	if bad := f.bad(); bad != nil {
+		return bad
+	}
+	n.mu.Lock()
+	table := maps.Clone(n.kv[namespace])
+	n.mu.Unlock()
+	if table == nil {
+		return plain(wire.RespQueryNotFound, "No config item, Namespace: "+namespace)
+	}
+	return jsonBody(struct {
+		Table map[string]string `json:"table"`
+	}{table})
+}

@@ -1,0 +1,195 @@
+package broker
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/streamd/streamd/internal/broker/remote"
+)
+
+// member is one client in one group. Its key is the connection, as in RocketMQ: a client that came back before its old
+// connection was noticed is there twice.
+type member struct {
+	conn     *remote.Conn
+	clientID string
+	language string
+	version  int32
+	seen     time.Time
+}
+
+func memberOf(r *remote.Request, clientID string) member {
+	return member{
+		conn: r.Conn, clientID: clientID, language: r.Command.Language.String(), version: r.Command.Version, seen: time.Now(),
+	}
+}
+
+// consumerGroup is what the members of a group said of it. They share one table of subscriptions; the last to write wins.
+type consumerGroup struct {
+	fromWhere, consumeType, model string
+	subscriptions                 map[string]subscription
+	members                       []member
+}
+
+// memberTable is who consumes and who produces (ConsumerManager, ProducerManager; consumer-semantics.md 9.2).
+type memberTable struct {
+	ttl time.Duration
+
+	mu           sync.Mutex
+	consumers    map[string]*consumerGroup
+	producers    map[string][]member
+	fingerprints map[string]int32
+	expiry       *time.Timer
+	expired      func(groups []string, conns []*remote.Conn)
+}
+
+func newMemberTable(ttl time.Duration) *memberTable {
+	return &memberTable{
+		ttl: ttl, consumers: make(map[string]*consumerGroup), producers: make(map[string][]member),
+		fingerprints: make(map[string]int32),
+	}
+}
+
+// put adds or refreshes m and tells whether its connection is new.
+func put(members []member, m member) ([]member, bool) {
+	for i := range members {
+		if members[i].conn == m.conn {
+			members[i] = m
+			return members, false
+		}
+	}
+	return append(members, m), true
+}
+
+// consume registers a full heartbeat and tells whether the members must hear of it: a new connection, or another set of
+// topics. Another expression on a topic is stored if its version is larger, but is no news.
+func (t *memberTable) consume(c consumerEntry, m member) (changed bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	g := t.consumers[c.Group]
+	if g == nil {
+		g = &consumerGroup{subscriptions: make(map[string]subscription)}
+		t.consumers[c.Group] = g
+	}
+	g.fromWhere, g.consumeType, g.model = c.FromWhere, c.Type, c.Model
+	g.members, changed = put(g.members, m)
+	named := make(map[string]bool, len(c.Subscriptions))
+	for _, s := range c.Subscriptions {
+		named[s.Topic] = true
+		old, known := g.subscriptions[s.Topic]
+		changed = changed || !known
+		if !known || s.Version > old.Version {
+			g.subscriptions[s.Topic] = s
+		}
+	}
+	for topic := range g.subscriptions {
+		if !named[topic] {
+			delete(g.subscriptions, topic)
+			changed = true
+		}
+	}
+	t.armLocked(t.ttl)
+	return changed
+}
+
+// refresh takes a heartbeat without subscriptions. False: this member is not known, so what it subscribes to is not either.
+func (t *memberTable) refresh(group string, m member) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	g := t.consumers[group]
+	if g == nil {
+		return false
+	}
+	i := slices.IndexFunc(g.members, func(o member) bool { return o.conn == m.conn })
+	if i < 0 {
+		return false
+	}
+	g.members[i] = m
+	return true
+}
+
+// fingerprint notes the fingerprint of a version 2 heartbeat and tells whether the group's last one was another.
+func (t *memberTable) fingerprint(group string, print int32) (changed bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	last, known := t.fingerprints[group]
+	t.fingerprints[group] = print
+	return known && last != print
+}
+
+// produce registers a producer.
+func (t *memberTable) produce(group string, m member) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.producers[group], _ = put(t.producers[group], m)
+	t.armLocked(t.ttl)
+}
+
+// leave removes a connection from a group and tells whether it was there.
+func (t *memberTable) leave(group string, conn *remote.Conn) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.leaveLocked(group, func(m member) bool { return m.conn == conn })
+}
+
+func (t *memberTable) leaveLocked(group string, match func(member) bool) bool {
+	g := t.consumers[group]
+	if g == nil {
+		return false
+	}
+	before := len(g.members)
+	g.members = slices.DeleteFunc(g.members, match)
+	left := len(g.members) < before
+	if len(g.members) == 0 {
+		delete(t.consumers, group)
+		delete(t.fingerprints, group)
+	}
+	return left
+}
+
+func (t *memberTable) leaveProducers(group string, conn *remote.Conn) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.leaveProducersLocked(group, func(m member) bool { return m.conn == conn })
+}
+
+func (t *memberTable) leaveProducersLocked(group string, match func(member) bool) {
+	if left := slices.DeleteFunc(t.producers[group], match); len(left) > 0 {
+		t.producers[group] = left
+		return
+	}
+	delete(t.producers, group)
+}
+
+// leaveAll removes a connection everywhere and returns the consumer groups it was in.
+func (t *memberTable) leaveAll(conn *remote.Conn) []string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.removeLocked(func(m member) bool { return m.conn == conn })
+}
+
+func (t *memberTable) removeLocked(match func(member) bool) (groups []string) {
+	for name := range t.consumers {
+		if t.leaveLocked(name, match) {
+			groups = append(groups, name)
+		}
+	}
+	for name := range t.producers {
+		t.leaveProducersLocked(name, match)
+	}
+	slices.Sort(groups)
+	return groups
+}
+
+// clear forgets everybody, as a restart does. No one is told.
+func (t *memberTable) clear() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	clear(t.consumers)
+	clear(t.producers)
+	clear(t.fingerprints)
+	if t.expiry != nil {
+		t.expiry.Stop()
+		t.expiry = nil
+	}
+}

@@ -1,0 +1,191 @@
+package broker
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	"github.com/streamd/streamd/internal/broker/memstore"
+	"github.com/streamd/streamd/internal/broker/remote"
+	"github.com/streamd/streamd/internal/rocketmq/wire"
+)
+
+// Refusals in RocketMQ's words.
+const (
+	remarkTooLarge = "the message is illegal, maybe msg body or properties length not matched. " +
+		"msg body length limit %dB, msg properties length limit 32KB."
+	remarkNoTopic     = "topic[%s] not exist, apply first please!" + faq
+	remarkNotSendable = "Sending message to topic[%s] is forbidden."
+	remarkNoGroup     = "subscription group not exist, %s" + faq
+)
+
+// sending is the header of 10, 310 and 320 (remoting-protocol.md 2.6).
+type sending struct {
+	topic, template    string
+	templateQueues     int32
+	queue              int32
+	sysFlag, flag      int32
+	born               int64
+	properties         string
+	reconsumed, maxRec int32 // maxRec −1 = not given
+	batch              bool
+}
+
+// readSending reads the long names of 10 or the letters of 310 and 320.
+func readSending(r *remote.Request) (sending, error) {
+	f := fieldsOf(r)
+	name := func(letter, long string) string {
+		if r.Command.RequestCode() == wire.ReqSendMessage {
+			return long
+		}
+		return letter
+	}
+	s := sending{
+		topic:          f.text(name("b", "topic")),
+		template:       f.optional(name("c", "defaultTopic")),
+		templateQueues: f.int32Or(name("d", "defaultTopicQueueNums"), 4),
+		queue:          f.int32(name("e", "queueId")),
+		sysFlag:        f.int32Or(name("f", "sysFlag"), 0),
+		born:           f.int64Or(name("g", "bornTimestamp"), time.Now().UnixMilli()),
+		flag:           f.int32Or(name("h", "flag"), 0),
+		properties:     f.optional(name("i", "properties")),
+		reconsumed:     f.int32Or(name("j", "reconsumeTimes"), 0),
+		maxRec:         f.int32Or(name("l", "maxReconsumeTimes"), -1),
+		batch:          f.flag(name("m", "batch"), false),
+	}
+	return s, f.err
+}
+
+// onSend is 10, 310 and 320. Whether the body is a batch is said by a field, not by the code.
+func (b *Broker) onSend(r *remote.Request) *remote.Answer {
+	s, err := readSending(r)
+	if err != nil {
+		return plain(wire.RespSystemError, err.Error())
+	}
+	if len(r.Command.Body) == 0 {
+		return plain(wire.RespSystemError, "the request has no body")
+	}
+	c, bad := b.checkSend(r, &s)
+	if bad != nil {
+		return bad
+	}
+	if s.queue < 0 {
+		s.queue = rand.Int32N(max(c.WriteQueues, 1)) //nolint:gosec // Spreads load, guards nothing.
+	}
+	if s.batch {
+		return b.sendBatch(r, s)
+	}
+	return b.sendOne(r, s)
+}
+
+// checkSend finds or makes the topic. As in 5.3.3 its write permission is not looked at (vectors/README.md 4.9).
+func (b *Broker) checkSend(r *remote.Request, s *sending) (TopicConfig, *remote.Answer) {
+	if fault := topicNameFault(s.topic); fault != "" {
+		return TopicConfig{}, b.refuseSend(wire.RespInvalidParameter, fault)
+	}
+	if !wire.IsSendable(s.topic) {
+		return TopicConfig{}, b.refuseSend(wire.RespNoPermission, fmt.Sprintf(remarkNotSendable, s.topic))
+	}
+	c, ok := b.topics.forSend(s.topic, s.template, s.templateQueues)
+	if !ok && wire.IsRetryTopic(s.topic) {
+		c, ok = b.topics.ensure(s.topic, 1), true
+	}
+	if !ok {
+		return TopicConfig{}, b.refuseSend(wire.RespTopicNotExist, fmt.Sprintf(remarkNoTopic, s.topic))
+	}
+	if s.queue >= max(c.ReadQueues, c.WriteQueues) {
+		return TopicConfig{}, b.refuseSend(wire.RespInvalidParameter, fmt.Sprintf(
+			"request queueId[%d] is illegal, TopicConfig [topicName=%s, readQueueNums=%d, writeQueueNums=%d, perm=%s, "+
+				"topicFilterType=%s, topicSysFlag=%d, order=%t, attributes={}] Producer: %s", s.queue, c.Name, c.ReadQueues,
+			c.WriteQueues, permText(c.Perm), c.FilterType, c.SysFlag, c.Order, r.Conn.Remote()))
+	}
+	return c, nil
+}
+
+// refuseSend is an error answer to a send; it has a header class whose region and trace switch are always set.
+func (b *Broker) refuseSend(c wire.ResponseCode, remark string) *remote.Answer {
+	return headed(c, remark, text(wire.PropRegion, b.config.Region), text(wire.PropTraceOn, "true"))
+}
+
+func (b *Broker) sendOne(r *remote.Request, s sending) *remote.Answer {
+	d := &draft{
+		topic: s.topic, queue: s.queue, flag: s.flag, sysFlag: s.sysFlag, born: s.born, bornHost: r.Conn.Remote(),
+		reconsumed: s.reconsumed, body: r.Command.Body, properties: parseProperties([]byte(s.properties)),
+	}
+	if bad := b.checkOne(r, s, d); bad != nil {
+		return bad
+	}
+	b.mark(&d.properties)
+	d.properties.remove("POP_CK")
+	if d.properties.get(wire.PropUniqueKey) == "" {
+		d.properties.set(wire.PropUniqueKey, b.newUniqueKey())
+	}
+	if len(d.properties.text()) > wire.MaxProperties {
+		return b.refuseSend(wire.RespMessageIllegal, fmt.Sprintf(remarkTooLarge, b.config.MaxBody))
+	}
+	// put may move the message to another topic; the answer speaks of where the client sent it.
+	unique := d.properties.get(wire.PropUniqueKey)
+	position, err := b.put(d)
+	if err != nil {
+		return b.refuseSend(wire.RespSystemError, err.Error())
+	}
+	return b.sent(s.queue, []memstore.Position{position}, unique)
+}
+
+// checkOne holds the refusals that concern single messages.
+func (b *Broker) checkOne(r *remote.Request, s sending, d *draft) *remote.Answer {
+	if len(d.body) > b.config.MaxBody {
+		return b.refuseSend(wire.RespMessageIllegal, fmt.Sprintf(remarkTooLarge, b.config.MaxBody))
+	}
+	if s.sysFlag&wire.SysFlagTransaction == wire.SysFlagPrepared || strings.EqualFold(d.properties.get(wire.PropHalfMessage), "true") {
+		return b.refuseSend(wire.RespNoPermission, fmt.Sprintf("the broker[%s] sending transaction message is forbidden", b.Address()))
+	}
+	if wire.IsRetryTopic(s.topic) {
+		return b.divertRetry(r, s, d)
+	}
+	return nil
+}
+
+// divertRetry dead-letters a message that a client sends to a retry topic itself, when its attempts are used up or the
+// group holds a queue lock: the broker takes that for an orderly consumer that gave up (consumer-semantics.md 8.1).
+func (b *Broker) divertRetry(r *remote.Request, s sending, d *draft) *remote.Answer {
+	name := strings.TrimPrefix(s.topic, wire.RetryPrefix)
+	group, ok := b.groups.ensure(name)
+	if !ok {
+		return b.refuseSend(wire.RespGroupNotExist, fmt.Sprintf(remarkNoGroup, name))
+	}
+	limit := group.MaxRetries
+	if s.maxRec >= 0 && wire.Version(r.Command.Version) >= wire.Version3_4_9 {
+		limit = s.maxRec
+	}
+	if s.reconsumed <= limit && !b.locks.anyLive(name) {
+		return nil
+	}
+	d.topic, d.queue = wire.DLQTopic(name), 0
+	b.topics.ensure(d.topic, 1)
+	d.properties.set(wire.PropDelayLevel, "-1")
+	return nil
+}
+
+// mark adds what a 5.3.3 broker adds to each message.
+func (b *Broker) mark(p *properties) {
+	p.set(wire.PropRegion, b.config.Region)
+	p.set(wire.PropTraceOn, "true")
+	p.set(wire.PropCluster, b.config.Cluster)
+}
+
+// sent is the answer to a send that was stored.
+func (b *Broker) sent(queue int32, positions []memstore.Position, unique string) *remote.Answer {
+	a := headed(wire.RespSuccess, "",
+		text("msgId", b.offsetIDs(positions)),
+		number("queueId", int64(queue)),
+		number("queueOffset", positions[0].QueueOffset),
+		text(wire.PropRegion, b.config.Region),
+		text(wire.PropTraceOn, "true"),
+	)
+	if unique != "" {
+		a.Ext = append(a.Ext, text("transactionId", unique))
+	}
+	return a
+}

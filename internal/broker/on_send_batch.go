@@ -1,0 +1,105 @@
+package broker
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/streamd/streamd/internal/broker/memstore"
+	"github.com/streamd/streamd/internal/broker/remote"
+	"github.com/streamd/streamd/internal/rocketmq/wire"
+)
+
+// part is one message of a batch's body.
+type part struct {
+	flag             int32
+	body, properties []byte
+}
+
+var errBadBatch = errors.New("the batch's body does not add up")
+
+// cutParts reads the body of a batch (remoting-protocol.md 4.6).
+func cutParts(body []byte) ([]part, error) {
+	const head = 4 + 4 + 4 + 4 + 4 // total, magic, CRC, flag, length of the body
+	order := binary.BigEndian
+	var parts []part
+	for len(body) > 0 {
+		if len(body) < head+2 {
+			return nil, errBadBatch
+		}
+		total, size := int64(order.Uint32(body)), int64(order.Uint32(body[16:]))
+		if total > int64(len(body)) || head+size+2 > total {
+			return nil, errBadBatch
+		}
+		p := part{flag: int32(order.Uint32(body[12:])), body: body[head : head+size]} //nolint:gosec // The user's bits.
+		props := int64(order.Uint16(body[head+size:]))
+		if head+size+2+props != total {
+			return nil, errBadBatch
+		}
+		p.properties = body[head+size+2 : total]
+		parts = append(parts, p)
+		body = body[total:]
+	}
+	return parts, nil
+}
+
+// sendBatch stores the parts of a batch as messages of their own, behind each other. To each part's properties those of
+// the batch are appended as they are, UNIQ_KEY included, which is why readers meet repeated names (vectors/README.md 4.1).
+func (b *Broker) sendBatch(r *remote.Request, s sending) *remote.Answer {
+	whole := parseProperties([]byte(s.properties))
+	if bad := b.checkBatch(r, s, whole); bad != nil {
+		return bad
+	}
+	parts, err := cutParts(r.Command.Body)
+	if err != nil || len(parts) == 0 {
+		return b.refuseSend(wire.RespMessageIllegal, errBadBatch.Error())
+	}
+	unique := whole.get(wire.PropUniqueKey)
+	b.mark(&whole)
+	common := whole.text()
+	records := make([]memstore.Record, 0, len(parts))
+	for _, p := range parts {
+		d := &draft{
+			topic: s.topic, queue: s.queue, flag: p.flag, sysFlag: s.sysFlag, born: s.born, bornHost: r.Conn.Remote(),
+			reconsumed: s.reconsumed, body: p.body,
+		}
+		raw, hash, err := b.encode(d, joinProperties(p.properties, common))
+		if err != nil {
+			return b.refuseSend(wire.RespMessageIllegal, err.Error())
+		}
+		records = append(records, memstore.Record{Raw: raw, TagHash: hash})
+	}
+	positions, err := b.append(s.topic, s.queue, records...)
+	if err != nil {
+		return b.refuseSend(wire.RespSystemError, err.Error())
+	}
+	return b.sent(s.queue, positions, unique)
+}
+
+func (b *Broker) checkBatch(r *remote.Request, s sending, whole properties) *remote.Answer {
+	switch {
+	case len(s.topic) > wire.MaxTopicName:
+		return b.refuseSend(wire.RespMessageIllegal, fmt.Sprintf("message topic length over %d", wire.MaxTopicName))
+	case wire.IsRetryTopic(s.topic):
+		return b.refuseSend(wire.RespMessageIllegal, "batch request does not support retry group "+s.topic)
+	case len(r.Command.Body) > b.config.MaxBody:
+		return b.refuseSend(wire.RespMessageIllegal, fmt.Sprintf(remarkTooLarge, b.config.MaxBody))
+	case whole.get(wire.PropDelayLevel) != "" || isTimer(whole):
+		return b.refuseSend(wire.RespMessageIllegal, fmt.Sprintf(remarkTooLarge, b.config.MaxBody))
+	}
+	return nil
+}
+
+func isTimer(p properties) bool {
+	return p.get(wire.PropTimerDelaySeconds) != "" || p.get(wire.PropTimerDelayMillis) != "" || p.get(wire.PropTimerDeliver) != ""
+}
+
+// joinProperties appends text to own, with a separator between them.
+func joinProperties(own, text []byte) []byte {
+	out := make([]byte, 0, len(own)+1+len(text))
+	out = append(out, own...)
+	if n := len(out); n > 0 && out[n-1] != 2 {
+		out = append(out, 2)
+	}
+	return append(out, text...)
+}

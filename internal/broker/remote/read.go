@@ -1,0 +1,108 @@
+package remote
+
+import (
+	"bufio"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+
+	"github.com/streamd/streamd/internal/rocketmq/wire"
+)
+
+const (
+	lengthSize = 4
+	// minFrame is the smallest length that can stand before a frame: the header's own length.
+	minFrame = 4
+	// readBuffer is taken by a connection once its first length made sense, so that a peer which only connects, or
+	// speaks something else, costs little.
+	readBuffer = 16 << 10
+	// firstGrowth is what a frame is given before any of it has arrived.
+	firstGrowth = 4 << 10
+)
+
+// read is the reading goroutine.
+func (c *Conn) read() {
+	defer c.Close()
+	err := c.readFrames()
+	if err == nil || errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed) || errors.Is(err, io.ErrClosedPipe) {
+		return
+	}
+	c.server.options.Logger.Debug("closing a connection that cannot be read", "peer", c.remote.String(), "error", err.Error())
+}
+
+func (c *Conn) readFrames() error {
+	in, buf := io.Reader(c.nc), []byte(nil)
+	var prefix [lengthSize]byte
+	for {
+		if _, err := io.ReadFull(in, prefix[:]); err != nil {
+			return err
+		}
+		length := binary.BigEndian.Uint32(prefix[:])
+		if length < minFrame || int64(length)+lengthSize > int64(c.server.options.MaxFrame) {
+			return fmt.Errorf("reading a frame: its length %d is outside %d..%d", length, minFrame, c.server.options.MaxFrame-lengthSize)
+		}
+		if _, buffered := in.(*bufio.Reader); !buffered {
+			in = bufio.NewReaderSize(in, readBuffer)
+		}
+		frame, err := readFrame(in, buf[:0], prefix, int(length))
+		if err != nil {
+			return err
+		}
+		c.touch()
+		if !c.waitForRoom() {
+			return nil
+		}
+		if err := c.serve(frame); err != nil {
+			return err
+		}
+		if buf = frame; cap(buf) > keepBuffer {
+			buf = nil
+		}
+	}
+}
+
+// readFrame reads the rest of a frame behind its prefix. The buffer at most doubles with what has arrived.
+func readFrame(in io.Reader, buf []byte, prefix [lengthSize]byte, length int) ([]byte, error) {
+	buf = append(buf, prefix[:]...)
+	total := lengthSize + length
+	for len(buf) < total {
+		want := min(total, max(2*len(buf), firstGrowth, cap(buf)))
+		if cap(buf) < want {
+			grown := make([]byte, len(buf), want)
+			copy(grown, buf)
+			buf = grown
+		}
+		at := len(buf)
+		buf = buf[:want]
+		if _, err := io.ReadFull(in, buf[at:]); err != nil {
+			return nil, fmt.Errorf("reading a frame of %d bytes: %w", total, err)
+		}
+	}
+	return buf, nil
+}
+
+// serve handles one frame.
+func (c *Conn) serve(frame []byte) error {
+	cmd, err := decodeFrame(frame)
+	if err != nil {
+		return err
+	}
+	if cmd.IsResponse() {
+		c.answered(cmd)
+		return nil
+	}
+	c.server.options.Handle(&Request{Conn: c, Command: cmd})
+	return nil
+}
+
+func (c *Conn) answered(cmd *wire.Command) {
+	c.mu.Lock()
+	k := c.calls[cmd.Opaque]
+	delete(c.calls, cmd.Opaque)
+	c.mu.Unlock()
+	if k != nil {
+		k.end(cmd, nil)
+	}
+}

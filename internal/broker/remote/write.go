@@ -1,0 +1,64 @@
+package remote
+
+// keepBuffer is the largest buffer that an idle connection keeps.
+const keepBuffer = 256 << 10
+
+// write is the writing goroutine: it takes all that waits and writes it in one go.
+func (c *Conn) write() {
+	var spare []byte
+	for {
+		select {
+		case <-c.wake:
+		case <-c.done:
+			return
+		}
+		c.mu.Lock()
+		out, finishing := c.out, c.finishing
+		c.out = spare[:0]
+		c.mu.Unlock()
+		signal(c.room)
+		if len(out) > 0 {
+			c.touch()
+			if _, err := c.nc.Write(out); err != nil {
+				c.Close()
+				return
+			}
+			c.touch()
+		}
+		if finishing {
+			c.finish()
+			return
+		}
+		if spare = out; cap(spare) > keepBuffer {
+			spare = nil
+		}
+	}
+}
+
+// finish ends the direction to the client, or the connection where halves cannot be closed.
+func (c *Conn) finish() {
+	half, ok := c.nc.(interface{ CloseWrite() error })
+	if !ok || half.CloseWrite() != nil {
+		c.Close()
+	}
+}
+
+// waitForRoom holds the reader while the client does not take its answers. False: the connection ended.
+func (c *Conn) waitForRoom() bool {
+	for {
+		c.mu.Lock()
+		pending, closed := len(c.out), c.closed
+		c.mu.Unlock()
+		if closed {
+			return false
+		}
+		if pending <= c.server.options.MaxPending {
+			return true
+		}
+		select {
+		case <-c.room:
+		case <-c.done:
+			return false
+		}
+	}
+}
