@@ -59,8 +59,8 @@ func (r Raw) describe(e *jsonschema.ValidationError, schema []byte, ps *problems
 }
 
 // Diagnose places what a component itself says of its config.
-func (r Raw) Diagnose(jsonPointer, what string) Problem {
-	return Problem{Where: r.Locate(jsonPointer), What: what}
+func (r Raw) Diagnose(jsonPointer, what, try string) Problem {
+	return Problem{Where: r.Locate(jsonPointer), What: what, Try: try}
 }
 
 func pointerOf(path []string) string {

@@ -38,10 +38,19 @@ type Log struct {
 	Format string `yaml:"format" default:"auto" enum:"auto,text,json" doc:"auto is text on a terminal and JSON when piped."`
 }
 
-// Telemetry is what the OTEL_ environment variables do not say.
+// Telemetry is traces and metrics. The OTEL_ environment variables win over it, as for every OpenTelemetry program.
 type Telemetry struct {
+	ServiceName string `yaml:"service_name" default:"streamd" doc:"service.name of spans and metrics; OTEL_SERVICE_NAME wins."`
+	Traces      Traces `yaml:"traces" doc:"Where spans go and how many."`
+}
+
+// Traces says where spans go and how many.
+type Traces struct {
+	Exporter    string  `yaml:"exporter" default:"none" enum:"none,otlp,console" doc:"otlp sends to a collector, console writes to standard error. OTEL_TRACES_EXPORTER wins; OTEL_EXPORTER_OTLP_ENDPOINT alone switches otlp on."`
+	Endpoint    string  `yaml:"endpoint" doc:"URL of the collector, for instance http://127.0.0.1:4317. Left out: the exporter's default. OTEL_EXPORTER_OTLP_ENDPOINT wins."`
+	Protocol    string  `yaml:"protocol" default:"grpc" enum:"grpc,http/protobuf" doc:"How spans travel. OTEL_EXPORTER_OTLP_PROTOCOL wins."`
 	SampleRatio float64 `yaml:"sample_ratio" default:"0.01" min:"0" max:"1" doc:"Share of messages without a trace of their own that start one. A message's own trace context decides for itself."`
-	ServiceName string  `yaml:"service_name" default:"streamd" doc:"service.name of spans and metrics, unless OTEL_SERVICE_NAME is set."`
+	Roots       bool    `yaml:"roots" default:"false" doc:"Makes each attempt a trace of its own that links to the producer's, for backends that cannot show traces of days."`
 }
 
 // Broker is one RocketMQ cluster.
