@@ -4,14 +4,14 @@ import "errors"
 
 // ConfiguredConfig lists the queues of this member, of all topics. Members have unlike lists on purpose.
 type ConfiguredConfig struct {
-	Queues []ConfiguredQueue `json:"queues"`
+	Queues []ConfiguredQueue `json:"queues" doc:"the queues of this member, of all topics"`
 }
 
 // ConfiguredQueue names one queue in a config.
 type ConfiguredQueue struct {
-	Topic  string `json:"topic"`
-	Broker string `json:"broker"`
-	ID     int32  `json:"id"`
+	Topic  string `json:"topic" required:"true" doc:"topic"`
+	Broker string `json:"broker" required:"true" doc:"broker name"`
+	ID     int32  `json:"id" required:"true" min:"0" doc:"queue id"`
 }
 
 // NewConfigured makes Java's CONFIG: this member owns what its config lists, whoever else is in the group

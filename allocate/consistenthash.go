@@ -13,7 +13,7 @@ import (
 type ConsistentHashConfig struct {
 	// VirtualNodes is the number of points each member has on the ring; 10, Java's default, when left out. With 0 nobody
 	// gets anything, as in Java.
-	VirtualNodes *int `json:"virtual_nodes,omitempty"`
+	VirtualNodes *int `json:"virtual_nodes,omitempty" min:"0" doc:"points of each member on the ring; left out: 10, as Java"`
 }
 
 // NewConsistentHash makes Java's CONSISTENT_HASH with Java's ring: the first four bytes of MD5, big-endian

@@ -10,7 +10,7 @@ import (
 
 // MachineRoomConfig names the rooms whose brokers are read.
 type MachineRoomConfig struct {
-	Rooms []string `json:"rooms"`
+	Rooms []string `json:"rooms" required:"true" doc:"rooms whose brokers (room@broker) are read"`
 }
 
 // NewMachineRoom makes Java's MACHINE_ROOM: only queues of brokers named room@broker with one of the rooms are divided,
@@ -60,11 +60,11 @@ func roomOfBroker(broker string) (string, bool) {
 // NearbyConfig says how rooms are found and what divides the queues within a room.
 type NearbyConfig struct {
 	// Inner is the strategy within a room; averagely when empty. Also averagely_by_circle and consistent_hash.
-	Inner string `json:"inner,omitempty"`
+	Inner string `json:"inner,omitempty" enum:"averagely,averagely_by_circle,consistent_hash" default:"averagely" doc:"strategy within a room"`
 	// Separator ends the room in a broker's name and in a client id: "-" when empty, so broker A-b is in room A.
-	Separator string `json:"separator,omitempty"`
+	Separator string `json:"separator,omitempty" default:"-" doc:"ends the room in a broker name and in a client id"`
 	// MemberAttribute, when set, is the attribute of a client id (…@zone=A) that names a member's room.
-	MemberAttribute string `json:"member_attribute,omitempty"`
+	MemberAttribute string `json:"member_attribute,omitempty" doc:"attribute of the client id that names the room of a member"`
 }
 
 // NewMachineRoomNearby makes Java's MACHINE_ROOM_NEARBY: queues go to members in the broker's room; rooms without

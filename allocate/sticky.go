@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"container/heap"
 	"fmt"
-	"hash/fnv"
-	"io"
 	"slices"
 	"strconv"
 )
@@ -102,7 +100,10 @@ type bid struct {
 }
 
 func (b bid) compare(o bid) int {
-	return cmp.Or(cmp.Compare(b.score, o.score), cmp.Compare(o.queue, b.queue), cmp.Compare(o.member, b.member))
+	if b.score != o.score {
+		return cmp.Compare(b.score, o.score)
+	}
+	return cmp.Or(cmp.Compare(o.queue, b.queue), cmp.Compare(o.member, b.member))
 }
 
 // shortlist is how many of a queue's best members are looked up at a time: most queues never need a second look.
@@ -161,16 +162,17 @@ func (m *matching) bestLeft(queue int) bid {
 // look lists the next best members of a queue, best last.
 func (m *matching) look(queue int) []bid {
 	bound, bounded := m.asked[queue], m.next[queue] != nil
-	best := make([]bid, 0, shortlist+1)
+	best, own := make([]bid, 0, shortlist+1), m.queues[queue]
 	for i, hash := range m.members {
 		if m.seats[i] == 0 {
 			continue
 		}
-		b := bid{score: mix(m.queues[queue] ^ hash), queue: asOwner(queue), member: asOwner(i)}
-		if bounded && b.compare(bound) >= 0 {
-			continue
+		score := mix(own ^ hash)
+		if len(best) == shortlist && score < best[0].score || bounded && score > bound.score {
+			continue // almost every member ends here
 		}
-		if len(best) == shortlist && b.compare(best[0]) < 0 {
+		b := bid{score: score, queue: asOwner(queue), member: asOwner(i)}
+		if bounded && b.compare(bound) >= 0 || len(best) == shortlist && b.compare(best[0]) < 0 {
 			continue
 		}
 		at, _ := slices.BinarySearchFunc(best, b, bid.compare)
@@ -196,14 +198,17 @@ func (h *bidHeap) Pop() any {
 	return last
 }
 
-// hashOf hashes texts with their borders: ("ab", "c") is not ("a", "bc").
+// hashOf hashes texts with their borders: ("ab", "c") is not ("a", "bc"). It is FNV-1a, spread by mix.
 func hashOf(parts ...string) uint64 {
-	h := fnv.New64a()
+	const offset, prime = 14695981039346656037, 1099511628211
+	h := uint64(offset)
 	for _, p := range parts {
-		_, _ = io.WriteString(h, p) // a hash never fails
-		_, _ = h.Write([]byte{0xff})
+		for i := range len(p) {
+			h = (h ^ uint64(p[i])) * prime
+		}
+		h = (h ^ 0xff) * prime // no byte of UTF-8
 	}
-	return mix(h.Sum64())
+	return mix(h)
 }
 
 // mix spreads every bit of x over the whole result (the finalizer of splitmix64).

@@ -11,6 +11,36 @@ import (
 	"github.com/streamd/streamd/sdk/pluginv1"
 )
 
+// Strategy offers an allocation strategy under a name. C is its config, as for sdk.Component. S is an sdk.MemberStrategy
+// (the share of one member, the smallest contract) or an sdk.Strategy (all members at once).
+//
+// Strategy panics when S is neither or C cannot be a config, as regexp.MustCompile does: it is called with constants in
+// main.
+func Strategy[C, S any](name string, build func(context.Context, C, sdk.Env) (S, error)) sdk.Spec {
+	kind := reflect.TypeFor[S]()
+	whole, single := kind.Implements(reflect.TypeFor[sdk.Strategy]()), kind.Implements(reflect.TypeFor[sdk.MemberStrategy]())
+	if !whole && !single {
+		panic(fmt.Sprintf("strategy %q: %s is no strategy: give it the methods of sdk.MemberStrategy (Name, Allocate for one member) "+
+			"or of sdk.Strategy (Name, Needs, Allocate for all)", name, kind))
+	}
+	spec := sdk.Configured(name, func(ctx context.Context, config C, env sdk.Env) (Solver, error) {
+		built, err := build(ctx, config, env)
+		if err != nil {
+			return nil, err
+		}
+		if s, ok := any(built).(sdk.Strategy); ok {
+			return &strategySolver{s}, nil
+		}
+		if s, ok := any(built).(sdk.MemberStrategy); ok {
+			return &memberSolver{s}, nil
+		}
+		return nil, fmt.Errorf("strategy %s: its build function returned nothing", name)
+	})
+	spec.Kind = sdk.KindStrategy
+	spec.Needs.PerMember = single // the rest is known once an instance is configured
+	return spec
+}
+
 // strategySolver answers Solve with a strategy that maps every queue at once.
 type strategySolver struct{ strategy sdk.Strategy }
 
@@ -123,16 +153,4 @@ func authored[T any](f func() (T, error)) (result T, err error) {
 		}
 	}()
 	return f()
-}
-
-// solverFor wraps what an author's build function returned.
-func solverFor(built any) (Solver, error) {
-	switch s := built.(type) {
-	case sdk.Strategy:
-		return &strategySolver{s}, nil
-	case sdk.MemberStrategy:
-		return &memberSolver{s}, nil
-	}
-	return nil, fmt.Errorf("%s is no strategy: give it the methods of sdk.MemberStrategy (Name, Allocate for one member) "+
-		"or of sdk.Strategy (Name, Needs, Allocate for all)", reflect.TypeOf(built))
 }
