@@ -1,0 +1,16 @@
+package rocketmq
+
+import "time"
+
+// backoff is the time before attempt number failures+1: doubling from low to high, and a random half of it taken off so
+// that clients which lost the same broker do not come back in step. No failure, no wait.
+func backoff(failures int, low, high time.Duration, random func() float64) time.Duration {
+	if failures <= 0 {
+		return 0
+	}
+	full := high
+	if shift := failures - 1; shift < 32 && low<<shift < high {
+		full = low << shift
+	}
+	return full - time.Duration(random()*float64(full/2))
+}

@@ -1,0 +1,217 @@
+package rocketmq
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/streamd/streamd/internal/rocketmq/remoting"
+	"github.com/streamd/streamd/internal/rocketmq/wire"
+	"github.com/streamd/streamd/sdk"
+)
+
+// Client talks to one cluster. It is safe for concurrent use; several clients live side by side in one process.
+type Client struct {
+	cfg       Config
+	log       *slog.Logger
+	ns        *nameServers
+	routes    *routes
+	brokers   *pool
+	groups    groups
+	calls     callbacks
+	suggested suggestions
+	ids       *wire.IDGenerator
+	deflaters sync.Pool // of *wire.Deflater
+	turns     turns
+	avoided   avoided
+
+	state  atomic.Int32
+	ctx    context.Context //nolint:containedctx // the client's own life
+	cancel context.CancelCauseFunc
+	wg     sync.WaitGroup
+}
+
+// The states of a client.
+const (
+	stateCreated int32 = iota
+	stateRunning
+	stateClosed
+)
+
+// New checks cfg and returns a client that has done no I/O yet; Start it before use.
+func New(cfg Config) (*Client, error) {
+	cfg, err := cfg.withDefaults()
+	if err != nil {
+		return nil, fmt.Errorf("configuring the RocketMQ client: %w", err)
+	}
+	loader := uint32(cfg.Rand() * (1 << 32)) // containers share address and pid; Java's class loader bytes tell them apart
+	addr, _ := netip.AddrFromSlice(localIP())
+	ctx, cancel := context.WithCancelCause(context.Background())
+	c := &Client{cfg: cfg, log: cfg.Logger, ctx: ctx, cancel: cancel}
+	c.ids = wire.NewIDGenerator(addr.Unmap(), os.Getpid(), loader)
+	shared := remoting.Config{
+		Dial: cfg.Dial, Buffers: &remoting.Buffers{}, Logger: cfg.Logger, Sign: cfg.Sign, MaxOutstanding: cfg.MaxOutstanding,
+	}
+	c.ns = &nameServers{
+		addrs: cfg.NameServers, timeout: cfg.CallTimeout, log: cfg.Logger,
+		pool: c.newPool(withProbe(shared, routeProbe), noHello, func(string, error) {}, func() bool { return false }),
+	}
+	withCalls := withProbe(shared, c.brokerProbe)
+	withCalls.Handle = c.serve
+	c.brokers = c.newPool(withCalls, c.hello, c.brokerLost, c.groups.any)
+	c.routes = newRoutes(cfg.RouteInterval, cfg.Logger, &c.wg)
+	c.routes.ctx, c.routes.fetch, c.routes.onBrokers = ctx, c.fetchRoute, c.brokersKnown
+	return c, nil
+}
+
+func (c *Client) newPool(rc remoting.Config, hello func(context.Context, *peer, *remoting.Conn) error,
+	lost func(string, error), eager func() bool,
+) *pool {
+	return &pool{
+		remoting: rc, log: c.log, hello: hello, lost: lost, eager: eager, peers: map[string]*peer{},
+		backoff: func(failures int) time.Duration {
+			return backoff(failures, c.cfg.BackoffMin, c.cfg.BackoffMax, c.cfg.Rand)
+		},
+	}
+}
+
+func withProbe(rc remoting.Config, probe func() *wire.Command) remoting.Config {
+	rc.Probe = probe
+	return rc
+}
+
+// routeProbe is what name servers of all versions answer (an unknown code gets no answer from 4.9's).
+func routeProbe() *wire.Command {
+	return wire.NewRequest(&wire.RouteRequest{Topic: wire.DefaultTopic}, nil)
+}
+
+func noHello(context.Context, *peer, *remoting.Conn) error { return nil }
+
+// Start begins the work in the background: routes, heartbeats, connections. It needs no server to be there. It fails with
+// ErrNotRunning after Close, and does nothing when the client runs already.
+func (c *Client) Start(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if !c.state.CompareAndSwap(stateCreated, stateRunning) {
+		return c.running()
+	}
+	c.wg.Go(c.routes.refreshLoop)
+	c.wg.Go(c.heartbeatLoop)
+	return nil
+}
+
+// Close unregisters what is still joined (35, awaited within ctx), ends all connections and waits within ctx for the
+// client's goroutines, callbacks included. What waits for an answer fails. A closed client cannot be started again.
+func (c *Client) Close(ctx context.Context) error {
+	was := c.state.Swap(stateClosed)
+	if was == stateClosed {
+		return nil
+	}
+	var err error
+	if was == stateRunning {
+		err = c.leaveAll(ctx)
+	}
+	c.cancel(ErrNotRunning)
+	c.brokers.close()
+	c.ns.pool.close()
+	return errors.Join(err, c.calls.drained(ctx), waitFor(ctx, &c.wg))
+}
+
+func waitFor(ctx context.Context, wg *sync.WaitGroup) error {
+	done := make(chan struct{})
+	go func() {
+		wg.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("waiting for the client's goroutines: %w", context.Cause(ctx))
+	}
+}
+
+func (c *Client) running() error {
+	if c.state.Load() != stateRunning {
+		return ErrNotRunning
+	}
+	return nil
+}
+
+// ClientID is the id under which brokers know this client.
+func (c *Client) ClientID() string { return c.cfg.ClientID }
+
+// Queues returns the readable queues of a topic, sorted. ErrTopicNotFound when no name server knows the topic,
+// ErrNoNameServer when none answers and no earlier route is known.
+func (c *Client) Queues(ctx context.Context, topic string) ([]sdk.Queue, error) {
+	r, err := c.route(ctx, topic)
+	if err != nil {
+		return nil, fmt.Errorf("finding the queues of %s: %w", topic, err)
+	}
+	return append([]sdk.Queue(nil), r.readable...), nil
+}
+
+// WritableQueues returns the queues of a topic that take messages, sorted; a topic may have none. Errors as Queues.
+func (c *Client) WritableQueues(ctx context.Context, topic string) ([]sdk.Queue, error) {
+	r, err := c.route(ctx, topic)
+	if err != nil {
+		return nil, fmt.Errorf("finding the writable queues of %s: %w", topic, err)
+	}
+	return append([]sdk.Queue(nil), r.writable...), nil
+}
+
+func (c *Client) route(ctx context.Context, topic string) (*route, error) {
+	if err := c.running(); err != nil {
+		return nil, err
+	}
+	return c.routes.get(ctx, topic)
+}
+
+// RouteChanged calls f, on a goroutine of its own, after the route of topic changed, appeared or went, until stop is called
+// or the client closes. Changes that come while f runs make one more call. stop does not wait for f.
+func (c *Client) RouteChanged(topic string, f func()) (stop func()) { return c.routes.watch(topic, f) }
+
+// Brokers lists the live addresses of all brokers in the routes known so far, by name and master first.
+func (c *Client) Brokers() []BrokerAddr { return c.routes.all() }
+
+// fetchRoute asks the name servers for a route (105).
+func (c *Client) fetchRoute(ctx context.Context, topic string) (*route, error) {
+	reply, err := c.ns.ask(ctx, wire.NewRequest(&wire.RouteRequest{Topic: topic, StandardJSON: wire.Some(true)}, nil))
+	var resp *ResponseError
+	if errors.As(err, &resp) && resp.Code == wire.RespTopicNotExist {
+		return nil, fmt.Errorf("%w: %s", ErrTopicNotFound, topic)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("asking for the route of %s: %w", topic, err)
+	}
+	defer reply.Release()
+	var data wire.TopicRoute
+	if err := wire.DecodeBody(reply.Body, &data); err != nil {
+		return nil, fmt.Errorf("%w: reading the route of %s: %w", ErrProtocol, topic, err)
+	}
+	return newRoute(topic, &data), nil
+}
+
+// brokersKnown follows the routes: addresses that left are given up, new ones are connected when groups are joined.
+func (c *Client) brokersKnown(addrs map[string]bool) {
+	c.brokers.keep(addrs)
+	if c.groups.any() {
+		for addr := range addrs {
+			if _, err := c.brokers.peer(addr); err != nil {
+				return // closing
+			}
+		}
+	}
+}
+
+func (c *Client) brokerLost(addr string, err error) {
+	c.log.Info("broker connection lost", "addr", addr, "error", err)
+	c.routes.lost(addr)
+}

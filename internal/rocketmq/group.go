@@ -1,0 +1,196 @@
+package rocketmq
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/streamd/streamd/internal/rocketmq/wire"
+)
+
+// groups are the groups that this client is a member of.
+type groups struct {
+	// beating is held for reading while a heartbeat is on its way, for writing while a group is taken out: a heartbeat
+	// that names the group must not be overtaken by its unregistering.
+	beating sync.RWMutex
+	mu      sync.Mutex
+	specs   map[string]GroupSpec
+}
+
+func (g *groups) add(spec GroupSpec) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if _, taken := g.specs[spec.Name]; taken {
+		return fmt.Errorf("%w: %s; a client is a member of a group once", ErrDuplicateGroup, spec.Name)
+	}
+	if g.specs == nil {
+		g.specs = map[string]GroupSpec{}
+	}
+	g.specs[spec.Name] = spec
+	return nil
+}
+
+func (g *groups) remove(name string) bool {
+	g.beating.Lock()
+	defer g.beating.Unlock()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	_, there := g.specs[name]
+	delete(g.specs, name)
+	return there
+}
+
+func (g *groups) get(name string) (GroupSpec, bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	spec, ok := g.specs[name]
+	return spec, ok
+}
+
+func (g *groups) joined(name string) bool {
+	_, ok := g.get(name)
+	return ok
+}
+
+func (g *groups) any() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return len(g.specs) > 0
+}
+
+// all returns the specs by name.
+func (g *groups) all() []GroupSpec {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	list := make([]GroupSpec, 0, len(g.specs))
+	for _, spec := range g.specs {
+		list = append(list, spec)
+	}
+	slices.SortFunc(list, func(a, b GroupSpec) int {
+		if a.Name < b.Name {
+			return -1
+		}
+		return 1
+	})
+	return list
+}
+
+// Join makes this client a member of a group: it heartbeats to the brokers of the subscribed topics, and from then on
+// every Config.HeartbeatInterval and on each new connection, until Leave. When brokers are known and none of them took the
+// heartbeat, or no name server answers, it fails and the group is not joined; it can be tried again. Topics that no
+// name server knows are no failure: their brokers hear of the group when they appear.
+func (c *Client) Join(ctx context.Context, spec GroupSpec) error {
+	if err := c.running(); err != nil {
+		return err
+	}
+	if err := wire.ValidateGroup(spec.Name); err != nil {
+		return fmt.Errorf("joining a group: %w", err)
+	}
+	subscriptions, err := subscriptionData(spec)
+	if err != nil {
+		return fmt.Errorf("joining group %s: %w", spec.Name, err)
+	}
+	if err := c.groups.add(spec); err != nil {
+		return err
+	}
+	if err := c.introduceGroup(ctx, subscriptions); err != nil {
+		c.groups.remove(spec.Name)
+		return fmt.Errorf("joining group %s: %w", spec.Name, err)
+	}
+	return nil
+}
+
+func (c *Client) introduceGroup(ctx context.Context, subscriptions []wire.SubscriptionData) error {
+	for _, s := range subscriptions {
+		if _, err := c.routes.get(ctx, s.Topic); err != nil && !errors.Is(err, ErrTopicNotFound) {
+			return err
+		}
+	}
+	results := c.beatAll(ctx)
+	var failed error
+	for _, err := range results {
+		if err == nil {
+			return nil
+		}
+		failed = errors.Join(failed, err)
+	}
+	return failed
+}
+
+// Leave unregisters the group at every broker (35) and waits for their words. The group is left whatever the result: a
+// broker that could not be told forgets the member when the connection closes, or after 120 s.
+func (c *Client) Leave(ctx context.Context, group string) error {
+	if !c.groups.remove(group) {
+		return fmt.Errorf("leaving group %s: %w", group, ErrNotJoined)
+	}
+	c.suggested.forget(group)
+	if err := c.running(); err != nil {
+		return err
+	}
+	if err := c.unregister(ctx, &wire.UnregisterClientRequest{ClientID: c.cfg.ClientID, ConsumerGroup: wire.Some(group)}); err != nil {
+		return fmt.Errorf("leaving group %s: %w", group, err)
+	}
+	return nil
+}
+
+// leaveAll is Leave for all groups of a client that closes.
+func (c *Client) leaveAll(ctx context.Context) error {
+	var failed error
+	for _, spec := range c.groups.all() {
+		c.groups.remove(spec.Name)
+		failed = errors.Join(failed, c.unregister(ctx, &wire.UnregisterClientRequest{
+			ClientID: c.cfg.ClientID, ConsumerGroup: wire.Some(spec.Name),
+		}))
+	}
+	return failed
+}
+
+// unregister tells every broker that a connection stands to; the others know no member of ours.
+func (c *Client) unregister(ctx context.Context, header *wire.UnregisterClientRequest) error {
+	results := forEach(c.routes.all(), func(to BrokerAddr) error {
+		one := c.brokers.known(to.Addr)
+		if one == nil {
+			return nil
+		}
+		one.mu.Lock()
+		conn := one.usable()
+		one.mu.Unlock()
+		if conn == nil {
+			return nil
+		}
+		ctx, cancel := context.WithTimeout(ctx, c.cfg.CallTimeout)
+		defer cancel()
+		r := request{header: header}
+		reply, err := call(ctx, conn, r)
+		if err != nil {
+			return err
+		}
+		if err := refusal(r, to, reply); err != nil {
+			return err
+		}
+		reply.Release()
+		return nil
+	})
+	return errors.Join(results...)
+}
+
+// fanOut is how many brokers are spoken to at once.
+const fanOut = 16
+
+// forEach runs f for all items, a few at a time, and returns the results in order.
+func forEach[T any](items []T, f func(T) error) []error {
+	results := make([]error, len(items))
+	limit := make(chan struct{}, fanOut)
+	var wg sync.WaitGroup
+	for i, item := range items {
+		limit <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-limit }()
+			results[i] = f(item)
+		})
+	}
+	wg.Wait()
+	return results
+}

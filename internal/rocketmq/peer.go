@@ -1,0 +1,194 @@
+package rocketmq
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/streamd/streamd/internal/rocketmq/remoting"
+)
+
+// settled is how long a connection must have lived for its loss to count as news rather than as one more failure.
+const settled = time.Second
+
+// peer is one address and the one connection to it. Its goroutine (run) connects while somebody waits for it or it is
+// eager; between attempts it backs off.
+type peer struct {
+	addr string
+	pool *pool
+	ctx  context.Context //nolint:containedctx // ends with the peer: callers that wait for it must learn of that
+	stop context.CancelCauseFunc
+	poke chan struct{} // somebody began to wait
+	// version is what the server last said of itself in the answer to a heartbeat; 0 = unknown.
+	version atomic.Int32
+	// advertised holds, by group and topic, the subscription version that the broker was last told.
+	advertised advertised
+
+	mu       sync.Mutex
+	conn     *remoting.Conn
+	waiting  int
+	failures int
+	lastErr  error
+	resting  bool          // the last attempt failed and the next has to wait
+	changed  chan struct{} // closed when conn or lastErr changes
+}
+
+// get returns the live connection, waiting for one under ctx. With failFast it returns as soon as an attempt fails, or at
+// once while the next one has to wait. The error is an *UnreachableError.
+func (p *peer) get(ctx context.Context, failFast bool) (*remoting.Conn, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.waiting++
+	defer func() { p.waiting-- }()
+	for {
+		if conn := p.usable(); conn != nil {
+			return conn, nil
+		}
+		if failFast && p.resting {
+			return nil, &UnreachableError{Addr: p.addr, Err: p.lastErr}
+		}
+		if err := p.wait(ctx); err != nil {
+			if p.lastErr != nil {
+				err = fmt.Errorf("%w; the last attempt: %w", err, p.lastErr)
+			}
+			return nil, &UnreachableError{Addr: p.addr, Err: err}
+		}
+	}
+}
+
+// usable returns the connection if it takes calls. The caller holds mu.
+func (p *peer) usable() *remoting.Conn {
+	if p.conn == nil || p.conn.Err() != nil {
+		return nil
+	}
+	select {
+	case <-p.conn.Draining():
+		return nil
+	default:
+		return p.conn
+	}
+}
+
+// wait releases mu until something changed.
+func (p *peer) wait(ctx context.Context) error {
+	changed := p.changed
+	p.mu.Unlock()
+	defer p.mu.Lock()
+	select {
+	case p.poke <- struct{}{}:
+	default:
+	}
+	select {
+	case <-changed:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-p.ctx.Done():
+		return context.Cause(p.ctx)
+	}
+}
+
+// down tells that the last attempt to connect failed and the next has to wait: others should be tried first.
+func (p *peer) down() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.resting
+}
+
+func (p *peer) run() {
+	for p.ctx.Err() == nil {
+		if !p.needed() {
+			select {
+			case <-p.poke:
+			case <-p.ctx.Done():
+			}
+			continue
+		}
+		conn, err := p.connect()
+		if err != nil {
+			p.pause(p.failed(err))
+			continue
+		}
+		p.attend(conn)
+	}
+}
+
+func (p *peer) needed() bool {
+	eager := p.pool.eager()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.waiting > 0 || eager
+}
+
+// connect dials and says hello: a broker that takes connections but answers nothing is not connected.
+func (p *peer) connect() (*remoting.Conn, error) {
+	conn, err := remoting.Dial(p.ctx, p.addr, p.pool.remoting)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.pool.hello(p.ctx, p, conn); err != nil {
+		conn.Close()
+		return nil, err
+	}
+	return conn, nil
+}
+
+// attend offers conn until it ends or drains, then counts how it went.
+func (p *peer) attend(conn *remoting.Conn) {
+	since := time.Now()
+	p.publish(conn, nil)
+	p.pool.log.Debug("connected", "addr", p.addr)
+	select {
+	case <-conn.Done():
+	case <-conn.Draining():
+	case <-p.ctx.Done():
+	}
+	p.advertised.clear()
+	p.pool.retire(p.ctx, conn)
+	if p.ctx.Err() != nil {
+		return
+	}
+	if time.Since(since) >= settled || conn.Err() == nil {
+		p.mu.Lock()
+		p.failures = 0
+		p.mu.Unlock()
+		p.publish(nil, nil)
+	} else {
+		p.pause(p.failed(conn.Err()))
+	}
+	p.pool.lost(p.addr, conn.Err())
+}
+
+// failed counts a failure and returns how long to back off.
+func (p *peer) failed(err error) time.Duration {
+	p.mu.Lock()
+	p.failures++
+	failures := p.failures
+	p.mu.Unlock()
+	p.publish(nil, err)
+	p.pool.lost(p.addr, err)
+	return p.pool.backoff(failures)
+}
+
+func (p *peer) publish(conn *remoting.Conn, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.conn, p.lastErr, p.resting = conn, err, err != nil
+	close(p.changed)
+	p.changed = make(chan struct{})
+}
+
+// pause backs off.
+func (p *peer) pause(d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-p.ctx.Done():
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.resting = false
+}
