@@ -4,8 +4,8 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
-	"net/url"
 	"slices"
 )
 
@@ -35,33 +35,37 @@ type Digest struct {
 	Invalid Rule   // empty when the answer was applied
 }
 
-// String is the digest as it travels: a URL query, so that any text fits in.
+// digestText is a Digest as it travels.
+type digestText struct {
+	Strategy string `json:"strategy"`
+	Version  string `json:"version,omitempty"`
+	Config   string `json:"config,omitempty"`
+	Input    string `json:"input"`
+	Result   string `json:"result,omitempty"`
+	Invalid  Rule   `json:"invalid,omitempty"`
+}
+
+// String is the digest as it travels: a JSON object.
 func (d Digest) String() string {
-	v := url.Values{}
-	for key, value := range map[string]string{
-		"strategy": d.Strategy, "version": d.Version, "config": d.Config, "input": d.Input, "result": d.Result, "invalid": string(d.Invalid),
-	} {
-		if value != "" {
-			v.Set(key, value)
-		}
+	text, err := json.Marshal(digestText{d.Strategy, d.Version, d.Config, d.Input, d.Result, d.Invalid})
+	if err != nil {
+		panic(fmt.Sprintf("strings cannot be written as JSON: %v", err)) // cannot happen: strings always can
 	}
-	return v.Encode()
+	return string(text)
 }
 
 // ParseDigest reads what Digest.String wrote. Unknown keys are left out: a later version may say more.
 func ParseDigest(text string) (Digest, error) {
-	v, err := url.ParseQuery(text)
-	if err != nil {
+	var d digestText
+	if err := json.Unmarshal([]byte(text), &d); err != nil {
 		return Digest{}, fmt.Errorf("reading a digest: %w", err)
-	}
-	d := Digest{
-		Identity: Identity{Strategy: v.Get("strategy"), Version: v.Get("version"), Config: v.Get("config")},
-		Input:    v.Get("input"), Result: v.Get("result"), Invalid: Rule(v.Get("invalid")),
 	}
 	if d.Strategy == "" || d.Input == "" {
 		return Digest{}, fmt.Errorf("reading a digest: %q has no strategy or no input", text)
 	}
-	return d, nil
+	return Digest{
+		Identity: Identity{Strategy: d.Strategy, Version: d.Version, Config: d.Config}, Input: d.Input, Result: d.Result, Invalid: d.Invalid,
+	}, nil
 }
 
 // HashInput hashes what all members see alike: everything but Self.
