@@ -59,7 +59,7 @@ func TestFaultsKeepTheVerifiedShare(t *testing.T) {
 		{"forgets every queue", share(func(string, string, []allocate.Queue, []string) ([]allocate.Queue, error) {
 			return nil, nil
 		}), allocate.RuleUncovered, "and 8 more"},
-		{"invents a queue", share(func(_, _ string, q []allocate.Queue, _ []string) ([]allocate.Queue, error) {
+		{"invents a queue", share(func(string, string, []allocate.Queue, []string) ([]allocate.Queue, error) {
 			return []allocate.Queue{{Topic: "T", Broker: "b", ID: 77}}, nil
 		}), allocate.RuleForeignQueue, "queue T/b/77 in the share of c"},
 		{"names an unknown member", func(in allocate.Input) ([]int32, error) {

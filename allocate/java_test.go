@@ -151,7 +151,7 @@ func TestConfigured(t *testing.T) {
 func TestBadConfigs(t *testing.T) {
 	for _, c := range []struct{ name, strategy, config string }{
 		{"D6 no rooms", allocate.NameMachineRoom, ""},
-		{"rooms misspelt", allocate.NameMachineRoom, `{"room":["a"]}`},
+		{"a key that does not exist", allocate.NameMachineRoom, `{"room":["a"]}`},
 		{"negative points", allocate.NameConsistentHash, `{"virtual_nodes":-1}`},
 		{"inner with an own list", allocate.NameMachineRoomNearby, `{"inner":"config"}`},
 		{"config for one that takes none", allocate.NameAveragely, `{"x":1}`},

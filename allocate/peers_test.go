@@ -60,9 +60,10 @@ func TestPeerOf(t *testing.T) {
 		strategy   string
 	}{
 		"silent": {nil, allocate.PeerUnknown, ""},
-		"java": {map[string]string{"PROP_CLIENT_VERSION": "V5_3_3",
-			"allocateMessageQueueStrategy": "org.apache.rocketmq.client.consumer.rebalance.AllocateMessageQueueConsistentHash@48bef49"},
-			allocate.PeerJava, allocate.NameConsistentHash},
+		"java": {map[string]string{
+			"PROP_CLIENT_VERSION":          "V5_3_3",
+			"allocateMessageQueueStrategy": "org.apache.rocketmq.client.consumer.rebalance.AllocateMessageQueueConsistentHash@48bef49",
+		}, allocate.PeerJava, allocate.NameConsistentHash},
 		"java, nearby": {map[string]string{"allocateMessageQueueStrategy": "x.AllocateMachineRoomNearby@1"}, allocate.PeerJava, allocate.NameMachineRoomNearby},
 		"java, own":    {map[string]string{"allocateMessageQueueStrategy": "com.acme.Mine$$Lambda$1/0x7@1"}, allocate.PeerJava, ""},
 		"go":           {map[string]string{"PROP_CONSUME_TYPE": "CONSUME_PASSIVELY"}, allocate.PeerGo, allocate.NameAveragely},
@@ -116,7 +117,9 @@ func TestMemberIDs(t *testing.T) {
 		attributes map[string]string
 	}{
 		{"no-at", map[string]string{"a": "b"}},
-		{"ip@1", map[string]string{"a": "b@c"}}, {"ip@1", map[string]string{"a": ""}}, {"ip@1", map[string]string{"a,b": "c"}},
+		{"ip@1", map[string]string{"a": "b@c"}},
+		{"ip@1", map[string]string{"a": ""}},
+		{"ip@1", map[string]string{"a,b": "c"}},
 		{"ip@1@zone=x", map[string]string{"a": "b"}},
 	} {
 		if id, err := allocate.MemberID(c.base, c.attributes); err == nil {

@@ -11,11 +11,11 @@ import (
 	"github.com/streamd/streamd/allocate/allocatetest"
 )
 
-func builtin(t testing.TB, name, config string) allocate.Strategy {
-	t.Helper()
+func builtin(tb testing.TB, name, config string) allocate.Strategy {
+	tb.Helper()
 	s, err := allocate.New(name, []byte(config))
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return s
 }
@@ -58,7 +58,7 @@ func TestBuiltinSuites(t *testing.T) {
 }
 
 // moved counts the queues whose owner's id differs.
-func moved(t testing.TB, s allocate.Strategy, queues []allocate.Queue, before, after []string) int {
+func moved(t *testing.T, s allocate.Strategy, queues []allocate.Queue, before, after []string) int {
 	t.Helper()
 	was, is := owners(t, s, queues, before), owners(t, s, queues, after)
 	n := 0
@@ -70,7 +70,7 @@ func moved(t testing.TB, s allocate.Strategy, queues []allocate.Queue, before, a
 	return n
 }
 
-func owners(t testing.TB, s allocate.Strategy, queues []allocate.Queue, members []string) map[allocate.Queue]string {
+func owners(t *testing.T, s allocate.Strategy, queues []allocate.Queue, members []string) map[allocate.Queue]string {
 	t.Helper()
 	in := allocatetest.Input(t, queues, members)
 	owner, err := s.Allocate(in)

@@ -2,7 +2,6 @@ package allocate
 
 import (
 	"cmp"
-	"container/heap"
 	"fmt"
 	"slices"
 	"strconv"
@@ -114,15 +113,15 @@ type matching struct {
 	queues  []uint64 // hashes
 	members []uint64
 	seats   []int
-	held    []bidHeap // per member, worst first
-	next    [][]bid   // per queue: members to ask, best last
-	asked   []bid     // per queue: the last of the list before
+	held    []bids  // per member, worst first
+	next    [][]bid // per queue: members to ask, best last
+	asked   []bid   // per queue: the last of the list before
 }
 
 func newMatching(in Input, seats []int) *matching {
 	m := &matching{
 		owner: make([]int32, len(in.Queues)), queues: make([]uint64, len(in.Queues)), members: make([]uint64, len(in.Members)),
-		seats: seats, held: make([]bidHeap, len(in.Members)), next: make([][]bid, len(in.Queues)), asked: make([]bid, len(in.Queues)),
+		seats: seats, held: make([]bids, len(in.Members)), next: make([][]bid, len(in.Queues)), asked: make([]bid, len(in.Queues)),
 	}
 	for i, q := range in.Queues {
 		m.queues[i] = hashOf(q.Topic, q.Broker, strconv.Itoa(int(q.ID)))
@@ -139,11 +138,11 @@ func (m *matching) place(queue int) {
 		b := m.bestLeft(queue)
 		held := &m.held[b.member]
 		m.owner[queue] = b.member
-		heap.Push(held, b)
-		if held.Len() <= m.seats[b.member] {
+		held.push(b)
+		if len(*held) <= m.seats[b.member] {
 			return
 		}
-		queue = int(heap.Pop(held).(bid).queue)
+		queue = int(held.pop().queue)
 	}
 }
 
@@ -185,17 +184,41 @@ func (m *matching) look(queue int) []bid {
 	return best
 }
 
-type bidHeap []bid
+// bids are a heap with the worst bid first.
+type bids []bid
 
-func (h bidHeap) Len() int           { return len(h) }
-func (h bidHeap) Less(i, j int) bool { return h[i].compare(h[j]) < 0 }
-func (h bidHeap) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
-func (h *bidHeap) Push(x any)        { *h = append(*h, x.(bid)) }
-func (h *bidHeap) Pop() any {
-	old := *h
-	last := old[len(old)-1]
-	*h = old[:len(old)-1]
-	return last
+func (h *bids) push(b bid) {
+	*h = append(*h, b)
+	heap := *h
+	for i := len(heap) - 1; i > 0; {
+		parent := (i - 1) / 2
+		if heap[i].compare(heap[parent]) >= 0 {
+			return
+		}
+		heap[i], heap[parent] = heap[parent], heap[i]
+		i = parent
+	}
+}
+
+func (h *bids) pop() bid {
+	heap := *h
+	worst, last := heap[0], len(heap)-1
+	heap[0] = heap[last]
+	heap = heap[:last]
+	*h = heap
+	for i := 0; ; {
+		least := i
+		for child := 2*i + 1; child <= 2*i+2 && child < last; child++ {
+			if heap[child].compare(heap[least]) < 0 {
+				least = child
+			}
+		}
+		if least == i {
+			return worst
+		}
+		heap[i], heap[least] = heap[least], heap[i]
+		i = least
+	}
 }
 
 // hashOf hashes texts with their borders: ("ab", "c") is not ("a", "bc"). It is FNV-1a, spread by mix.

@@ -57,13 +57,13 @@ func ParseQueues(topic, text string) ([]allocate.Queue, error) {
 }
 
 // Input makes the question of the first member; the test fails if there is none.
-func Input(t testing.TB, queues []allocate.Queue, members []string) allocate.Input {
-	t.Helper()
+func Input(tb testing.TB, queues []allocate.Queue, members []string) allocate.Input {
+	tb.Helper()
 	in, err := allocate.NewInput(allocate.View{
 		Group: "G", Topic: queues[0].Topic, Self: members[0], Queues: queues, Members: members,
 	})
 	if err != nil {
-		t.Fatalf("making an input: %v", err)
+		tb.Fatalf("making an input: %v", err)
 	}
 	return in
 }

@@ -22,8 +22,8 @@ func JavaCases() []JavaCase {
 }
 
 func averages() []JavaCase {
-	two, three, four, five := ids("c", 2), ids("c", 3), ids("c", 4), ids("c", 5)
-	six := ids("c", 6)
+	two, three, four, five := ids(2), ids(3), ids(4), ids(5)
+	six := ids(6)
 	const avg, circle = allocate.NameAveragely, allocate.NameAveragelyByCircle
 	return []JavaCase{
 		{"A1", avg, "", "T", "b:0-7", three, []string{"b:0,1,2", "b:3,4,5", "b:6,7"}},
@@ -42,21 +42,18 @@ func averages() []JavaCase {
 }
 
 func rooms() []JavaCase {
-	two, three, four := ids("c", 2), ids("c", 3), ids("c", 4)
+	two, three, four := ids(2), ids(3), ids(4)
 	const room, near = allocate.NameMachineRoom, allocate.NameMachineRoomNearby
 	return []JavaCase{
-		{"D1", room, `{"rooms":["r1","r2"]}`, "T", "r1@b:0-2 r2@b:0-2 r3@b:0-2", four,
-			[]string{"r1@b:0 r2@b:1", "r1@b:1 r2@b:2", "r1@b:2", "r2@b:0"}},
+		{"D1", room, `{"rooms":["r1","r2"]}`, "T", "r1@b:0-2 r2@b:0-2 r3@b:0-2", four, []string{"r1@b:0 r2@b:1", "r1@b:1 r2@b:2", "r1@b:2", "r2@b:0"}},
 		{"D2", room, `{"rooms":["r1"]}`, "T", "r1@b:0-4", three, []string{"r1@b:0,3", "r1@b:1,4", "r1@b:2"}},
 		{"D3", room, `{"rooms":["r1"]}`, "T", "r1@b:0-3 r2@b:0-3", three, []string{"r1@b:0,3", "r1@b:1", "r1@b:2"}},
 		{"D4", room, `{"rooms":["r1"]}`, "T", "r1@b:0,1", three, []string{"r1@b:0", "r1@b:1", ""}},
 		{"D5", room, `{"rooms":["r1"]}`, "T", "b:0-3", two, []string{"", ""}},
 		{"E1", near, "", "T", "A-b:0-3 B-b:0-3", []string{"A-c1", "A-c2", "B-c1"}, []string{"A-b:0,1", "A-b:2,3", "B-b:0-3"}},
-		{"E2", near, `{"inner":"averagely"}`, "T", "A-b:0-3 B-b:0-3 C-b:0-3", []string{"A-c1", "A-c2", "B-c1"},
-			[]string{"A-b:0,1 C-b:0,1", "A-b:2,3 C-b:2", "B-b:0-3 C-b:3"}},
+		{"E2", near, `{"inner":"averagely"}`, "T", "A-b:0-3 B-b:0-3 C-b:0-3", []string{"A-c1", "A-c2", "B-c1"}, []string{"A-b:0,1 C-b:0,1", "A-b:2,3 C-b:2", "B-b:0-3 C-b:3"}},
 		{"E3", near, "", "T", "A-b:0-3 B-b:0-3", []string{"A-c1", "D-c1", "D-c2"}, []string{"A-b:0-3 B-b:0,1", "B-b:2", "B-b:3"}},
-		{"E4", near, `{"inner":"averagely_by_circle"}`, "T", "A-b:0-2 C-b:0-2", []string{"A-c1", "A-c2", "B-c1"},
-			[]string{"A-b:0,2 C-b:0", "A-b:1 C-b:1", "C-b:2"}},
+		{"E4", near, `{"inner":"averagely_by_circle"}`, "T", "A-b:0-2 C-b:0-2", []string{"A-c1", "A-c2", "B-c1"}, []string{"A-b:0,2 C-b:0", "A-b:1 C-b:1", "C-b:2"}},
 		{"E5", near, "", "T", "A-b:0-3", []string{"A-c1", "nowhere"}, nil},
 		{"E5 broker", near, "", "T", "A-b:0-3 b:0", []string{"A-c1", "A-c2"}, nil},
 	}
@@ -65,22 +62,20 @@ func rooms() []JavaCase {
 func hashes() []JavaCase {
 	const hash = allocate.NameConsistentHash
 	return []JavaCase{
-		{"F1", hash, "", "T", "b:0-7", ids("c", 3), []string{"b:2", "b:0,3,4,7", "b:1,5,6"}},
-		{"F2", hash, "", "T", "b:0-7", ids("c", 4), []string{"b:2", "", "b:1,5,6", "b:0,3,4,7"}},
-		{"F3", hash, "", "T", "b:0-3", ids("c", 2), []string{"b:1,2", "b:0,3"}},
-		{"F4", hash, "", "TopicTest", "broker-a:0-7", []string{"192.168.0.1@1001", "192.168.0.2@1002", "192.168.0.3@1003"},
-			[]string{"broker-a:2,5", "", "broker-a:0,1,3,4,6,7"}},
-		{"F5", hash, "", "TopicTest", "broker-a:0-7",
-			[]string{"192.168.0.1@1001", "192.168.0.2@1002", "192.168.0.3@1003", "192.168.0.4@1004"},
-			[]string{"broker-a:2,5", "", "broker-a:0,1,3,4,6,7", ""}},
-		{"F6", hash, `{"virtual_nodes":0}`, "T", "b:0-3", ids("c", 2), []string{"", ""}},
+		{"F1", hash, "", "T", "b:0-7", ids(3), []string{"b:2", "b:0,3,4,7", "b:1,5,6"}},
+		{"F2", hash, "", "T", "b:0-7", ids(4), []string{"b:2", "", "b:1,5,6", "b:0,3,4,7"}},
+		{"F3", hash, "", "T", "b:0-3", ids(2), []string{"b:1,2", "b:0,3"}},
+		{"F4", hash, "", "TopicTest", "broker-a:0-7", []string{"192.168.0.1@1001", "192.168.0.2@1002", "192.168.0.3@1003"}, []string{"broker-a:2,5", "", "broker-a:0,1,3,4,6,7"}},
+		{"F5", hash, "", "TopicTest", "broker-a:0-7", []string{"192.168.0.1@1001", "192.168.0.2@1002", "192.168.0.3@1003", "192.168.0.4@1004"}, []string{"broker-a:2,5", "", "broker-a:0,1,3,4,6,7", ""}},
+		{"F6", hash, `{"virtual_nodes":0}`, "T", "b:0-3", ids(2), []string{"", ""}},
 	}
 }
 
-func ids(prefix string, n int) []string {
+// ids returns c1, c2, ...
+func ids(n int) []string {
 	out := make([]string, n)
 	for i := range out {
-		out[i] = prefix + string(rune('1'+i))
+		out[i] = "c" + string(rune('1'+i))
 	}
 	return out
 }
