@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/streamd/streamd/internal/broker/memstore"
+	"github.com/streamd/streamd/internal/rocketmq/wire"
 )
 
 // Faults injects faults into the broker's listener, name server codes included.
@@ -30,13 +31,15 @@ func (b *Broker) CreateTopic(name string, queues int32) {
 }
 
 // PutTopic makes or changes a topic.
-func (b *Broker) PutTopic(c TopicConfig) { b.topics.put(c) }
+func (b *Broker) PutTopic(c wire.TopicConfig) { b.topics.put(c) }
 
 // PutGroup makes or changes a group.
-func (b *Broker) PutGroup(c GroupConfig) { b.groups.put(c) }
+func (b *Broker) PutGroup(c wire.SubscriptionGroup) { b.groups.put(c) }
 
 // NewGroup returns the settings of a new group, to be changed and given to PutGroup.
-func (b *Broker) NewGroup(name string) GroupConfig { return newGroup(name, b.config.MaxRetries) }
+func (b *Broker) NewGroup(name string) wire.SubscriptionGroup {
+	return newGroup(name, b.config.MaxRetries)
+}
 
 // DeleteTopic removes a topic with its messages and what groups committed for it.
 func (b *Broker) DeleteTopic(name string) {
@@ -87,14 +90,14 @@ func (b *Broker) direct(m Message) *draft {
 		d.properties.set(name, value)
 	}
 	if m.Tag != "" {
-		d.properties.set("TAGS", m.Tag)
+		d.properties.set(wire.PropTags, m.Tag)
 	}
 	if m.Keys != "" {
-		d.properties.set("KEYS", m.Keys)
+		d.properties.set(wire.PropKeys, m.Keys)
 	}
 	b.mark(&d.properties)
-	if d.properties.get("UNIQ_KEY") == "" {
-		d.properties.set("UNIQ_KEY", b.newUniqueKey())
+	if d.properties.get(wire.PropUniqueKey) == "" {
+		d.properties.set(wire.PropUniqueKey, b.newUniqueKey())
 	}
 	return d
 }

@@ -33,6 +33,26 @@ func handlers() map[code]handler {
 		wire.ReqLockQueues:              (*Broker).onLock,
 		wire.ReqUnlockQueues:            (*Broker).onUnlock,
 		wire.ReqCheckClientConfig:       (*Broker).onCheckClient,
+
+		wire.ReqQueryMessage:           (*Broker).onQueryMessage,
+		wire.ReqViewMessageByID:        (*Broker).onViewMessage,
+		wire.ReqGetConsumerRunningInfo: (*Broker).onRunningInfo,
+		wire.ReqConsumeDirectly:        (*Broker).onConsumeDirectly,
+		wire.ReqGetConsumerStatus:      (*Broker).onConsumerStatus,
+		wire.ReqResetOffset:            (*Broker).onReset,
+
+		wire.ReqUpdateAndCreateTopic:       (*Broker).onCreateTopic,
+		wire.ReqDeleteTopicInBroker:        (*Broker).onDeleteTopic,
+		wire.ReqGetTopicConfig:             (*Broker).onTopicConfig,
+		wire.ReqGetAllTopicConfig:          (*Broker).onAllTopics,
+		wire.ReqGetTopicStats:              (*Broker).onTopicStats,
+		wire.ReqUpdateSubscriptionGroup:    (*Broker).onPutGroup,
+		wire.ReqDeleteSubscriptionGroup:    (*Broker).onDeleteGroup,
+		wire.ReqGetSubscriptionGroupConfig: (*Broker).onGroupConfig,
+		wire.ReqGetAllSubscriptionGroups:   (*Broker).onAllGroups,
+		wire.ReqGetConsumerConnections:     (*Broker).onConsumers,
+		wire.ReqGetProducerConnections:     (*Broker).onProducers,
+		wire.ReqGetConsumeStats:            (*Broker).onConsumeStats,
 	}
 }
 

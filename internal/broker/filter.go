@@ -4,6 +4,8 @@ import (
 	"errors"
 	"slices"
 	"strings"
+
+	"github.com/streamd/streamd/internal/rocketmq/wire"
 )
 
 // filter lets messages pass by the hash of their tags. The broker never compares the text: clients do.
@@ -44,14 +46,10 @@ func parseTags(expression string) (filter, error) {
 	return f, nil
 }
 
-// filter is what a registered subscription lets pass: all if its text is exactly "*", else the codes that came with it.
-func (s subscription) filter() filter {
-	if s.Expression == "*" {
+// registeredFilter is what a registered subscription lets pass: all if its text is exactly "*", else the codes that came with it.
+func registeredFilter(s wire.SubscriptionData) filter {
+	if s.SubString == "*" {
 		return filter{all: true}
 	}
-	hashes := make([]int32, 0, len(s.Codes))
-	for _, c := range s.Codes {
-		hashes = append(hashes, int32(c))
-	}
-	return filter{hashes: hashes}
+	return filter{hashes: s.CodeSet}
 }

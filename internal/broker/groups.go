@@ -2,33 +2,20 @@ package broker
 
 import (
 	"encoding/json"
+	"maps"
 	"sync"
+
+	"github.com/streamd/streamd/internal/rocketmq/wire"
 )
 
-// GroupConfig is a consumer group's settings, in RocketMQ's JSON form (remoting-protocol.md 3.10).
-type GroupConfig struct {
-	Attributes         map[string]string `json:"attributes"`
-	BrokerID           int64             `json:"brokerId"`
-	BroadcastEnable    bool              `json:"consumeBroadcastEnable"`
-	ConsumeEnable      bool              `json:"consumeEnable"`
-	FromMinEnable      bool              `json:"consumeFromMinEnable"`
-	Orderly            bool              `json:"consumeMessageOrderly"`
-	ConsumeTimeoutMins int32             `json:"consumeTimeoutMinute"`
-	Name               string            `json:"groupName"`
-	RetryPolicy        json.RawMessage   `json:"groupRetryPolicy,omitempty"`
-	SysFlag            int32             `json:"groupSysFlag"`
-	NotifyEnable       bool              `json:"notifyConsumerIdsChangedEnable"`
-	MaxRetries         int32             `json:"retryMaxTimes"`
-	RetryQueues        int32             `json:"retryQueueNums"`
-	SlowBrokerID       int64             `json:"whichBrokerWhenConsumeSlowly"`
-}
-
-func newGroup(name string, maxRetries int32) GroupConfig {
-	return GroupConfig{
-		Attributes: map[string]string{}, BroadcastEnable: true, ConsumeEnable: true, FromMinEnable: true, ConsumeTimeoutMins: 15,
-		Name: name, RetryPolicy: json.RawMessage(`{"type":"CUSTOMIZED"}`), NotifyEnable: true, MaxRetries: maxRetries,
-		RetryQueues: 1, SlowBrokerID: 1,
-	}
+// newGroup returns a group with the settings that 5.3.3 gives a new one.
+func newGroup(name string, maxRetries int32) wire.SubscriptionGroup {
+	g := wire.NewSubscriptionGroup(name)
+	orderly, timeout, flag := false, int32(15), int32(0)
+	g.Attributes, g.ConsumeMessageOrderly, g.ConsumeTimeoutMinute, g.GroupSysFlag = map[string]string{}, &orderly, &timeout, &flag
+	g.RetryPolicy = json.RawMessage(`{"type":"CUSTOMIZED"}`)
+	g.RetryMaxTimes = maxRetries
+	return g
 }
 
 // groupTable is the consumer groups a broker knows.
@@ -37,15 +24,15 @@ type groupTable struct {
 	maxRetries int32
 
 	mu      sync.Mutex
-	groups  map[string]GroupConfig
+	groups  map[string]wire.SubscriptionGroup
 	version int64
 }
 
 func newGroupTable(c Config) *groupTable {
-	return &groupTable{create: !c.NoGroupCreation, maxRetries: c.MaxRetries, groups: make(map[string]GroupConfig)}
+	return &groupTable{create: !c.NoGroupCreation, maxRetries: c.MaxRetries, groups: make(map[string]wire.SubscriptionGroup)}
 }
 
-func (t *groupTable) get(name string) (GroupConfig, bool) {
+func (t *groupTable) get(name string) (wire.SubscriptionGroup, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	g, ok := t.groups[name]
@@ -53,14 +40,14 @@ func (t *groupTable) get(name string) (GroupConfig, bool) {
 }
 
 // ensure returns the group, made if it is not there and groups may be made.
-func (t *groupTable) ensure(name string) (GroupConfig, bool) {
+func (t *groupTable) ensure(name string) (wire.SubscriptionGroup, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if g, ok := t.groups[name]; ok {
 		return g, true
 	}
 	if !t.create || name == "" {
-		return GroupConfig{}, false
+		return wire.SubscriptionGroup{}, false
 	}
 	g := newGroup(name, t.maxRetries)
 	t.groups[name] = g
@@ -68,10 +55,10 @@ func (t *groupTable) ensure(name string) (GroupConfig, bool) {
 	return g, true
 }
 
-func (t *groupTable) put(g GroupConfig) {
+func (t *groupTable) put(g wire.SubscriptionGroup) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.groups[g.Name] = g
+	t.groups[g.GroupName] = g
 	t.version++
 }
 
@@ -83,12 +70,10 @@ func (t *groupTable) remove(name string) {
 }
 
 // snapshot is the body of 201.
-func (t *groupTable) snapshot() ([]byte, error) {
+func (t *groupTable) snapshot() wire.SubscriptionGroupTable {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return json.Marshal(struct {
-		Version   dataVersion            `json:"dataVersion"`
-		Forbidden map[string]struct{}    `json:"forbiddenTable"`
-		Groups    map[string]GroupConfig `json:"subscriptionGroupTable"`
-	}{dataVersion{Counter: t.version}, map[string]struct{}{}, t.groups})
+	return wire.SubscriptionGroupTable{
+		DataVersion: wire.DataVersion{Counter: t.version}, Forbidden: json.RawMessage(`{}`), Groups: maps.Clone(t.groups),
+	}
 }

@@ -1,75 +1,28 @@
 package broker
 
 import (
-	"encoding/json"
 	"strconv"
-	"strings"
 
 	"github.com/streamd/streamd/internal/broker/remote"
 	"github.com/streamd/streamd/internal/rocketmq/wire"
 )
 
-// heartbeat is the body of 34 (HeartbeatData; remoting-protocol.md 3.4).
-type heartbeat struct {
-	ClientID    string          `json:"clientID"`
-	Consumers   []consumerEntry `json:"consumerDataSet"`
-	Fingerprint int32           `json:"heartbeatFingerprint"`
-	Producers   []producerEntry `json:"producerDataSet"`
-	WithoutSub  bool            `json:"withoutSub"`
-}
-
-type producerEntry struct {
-	Group string `json:"groupName"`
-}
-
-type consumerEntry struct {
-	FromWhere     string         `json:"consumeFromWhere"`
-	Type          string         `json:"consumeType"`
-	Group         string         `json:"groupName"`
-	Model         string         `json:"messageModel"`
-	Subscriptions []subscription `json:"subscriptionDataSet"`
-	UnitMode      bool           `json:"unitMode"`
-}
-
-// subscription is a topic with its filter as a member registers it (SubscriptionData).
-type subscription struct {
-	ClassFilter bool       `json:"classFilterMode"`
-	Codes       []looseInt `json:"codeSet"`
-	Type        string     `json:"expressionType"`
-	Expression  string     `json:"subString"`
-	Version     int64      `json:"subVersion"`
-	Tags        []string   `json:"tagsSet"`
-	Topic       string     `json:"topic"`
-}
-
-// looseInt reads a number that the Go client writes as text.
-type looseInt int32
-
-// UnmarshalJSON accepts 5 and "5".
-func (n *looseInt) UnmarshalJSON(b []byte) error {
-	v, err := strconv.ParseInt(strings.Trim(string(b), `"`), 10, 32)
-	*n = looseInt(v) //nolint:gosec // 32 bits were asked for.
-	return err
-}
-
-const modelBroadcasting = "BROADCASTING"
-
 // onHeartbeat is 34.
 func (b *Broker) onHeartbeat(r *remote.Request) *remote.Answer {
-	var beat heartbeat
+	var beat wire.HeartbeatData
 	if bad := readBody(r, &beat); bad != nil {
 		return bad
 	}
 	if beat.ClientID == "" {
 		return plain(wire.RespSystemError, "the heartbeat names no clientID")
 	}
-	changed := beat.Fingerprint == 0
+	changed := beat.HeartbeatFingerprint == 0
 	m := memberOf(r, beat.ClientID)
-	for _, p := range beat.Producers {
-		b.members.produce(p.Group, m)
+	for _, p := range beat.ProducerDataSet {
+		b.members.produce(p.GroupName, m)
 	}
-	for _, c := range beat.Consumers {
-		if beat.Fingerprint != 0 && b.members.fingerprint(c.Group, beat.Fingerprint) {
+	for _, c := range beat.ConsumerDataSet {
+		if beat.HeartbeatFingerprint != 0 && b.members.fingerprint(c.GroupName, beat.HeartbeatFingerprint) {
 			changed = true
 		}
 		changed = b.beatOfConsumer(c, m, beat.WithoutSub) || changed
@@ -80,19 +33,19 @@ func (b *Broker) onHeartbeat(r *remote.Request) *remote.Answer {
 
 // beatOfConsumer registers one group of a heartbeat. It returns true when the shortened form came from a member that the
 // broker does not know: it must then send the full one.
-func (b *Broker) beatOfConsumer(c consumerEntry, m member, withoutSub bool) (needFull bool) {
-	group, ok := b.groups.ensure(c.Group)
+func (b *Broker) beatOfConsumer(c wire.ConsumerData, m member, withoutSub bool) (needFull bool) {
+	group, ok := b.groups.ensure(c.GroupName)
 	if !ok {
 		return false
 	}
 	if group.RetryQueues > 0 {
-		b.topics.ensure(wire.RetryTopic(c.Group), group.RetryQueues)
+		b.topics.ensure(wire.RetryTopic(c.GroupName), group.RetryQueues)
 	}
 	if withoutSub {
-		return !b.members.refresh(c.Group, m)
+		return !b.members.refresh(c.GroupName, m)
 	}
-	if b.members.consume(c, m) && group.NotifyEnable && c.Model != modelBroadcasting {
-		b.notify([]string{c.Group})
+	if b.members.consume(c, m) && group.NotifyConsumerIDsChangedEnable && c.MessageModel != wire.Broadcasting {
+		b.notify([]string{c.GroupName})
 	}
 	return false
 }
@@ -100,11 +53,11 @@ func (b *Broker) beatOfConsumer(c consumerEntry, m member, withoutSub bool) (nee
 // notify sends 40 to all members of groups whose membership changed.
 func (b *Broker) notify(groups []string) {
 	for _, name := range groups {
-		if g, ok := b.groups.get(name); ok && !g.NotifyEnable {
+		if g, ok := b.groups.get(name); ok && !g.NotifyConsumerIDsChangedEnable {
 			continue
 		}
 		conns, model := b.members.conns(name)
-		if model == modelBroadcasting {
+		if model == wire.Broadcasting {
 			continue
 		}
 		for _, c := range conns {
@@ -138,9 +91,7 @@ func (b *Broker) onConsumerList(r *remote.Request) *remote.Answer {
 	if len(ids) == 0 {
 		return headed(wire.RespSystemError, "no consumer for this group, "+group)
 	}
-	body, err := json.Marshal(struct {
-		IDs []string `json:"consumerIdList"`
-	}{ids})
+	body, err := wire.EncodeBody(wire.ConsumerList{ConsumerIDs: ids}, wire.Standard)
 	if err != nil {
 		return plain(wire.RespSystemError, err.Error())
 	}
@@ -151,17 +102,14 @@ func (b *Broker) onConsumerList(r *remote.Request) *remote.Answer {
 
 // onCheckClient is 46. SQL92 is off, as it is in RocketMQ by default (enablePropertyFilter=false).
 func (b *Broker) onCheckClient(r *remote.Request) *remote.Answer {
-	var body struct {
-		Group        string       `json:"group"`
-		Subscription subscription `json:"subscriptionData"`
-	}
+	var body wire.CheckClientBody
 	if bad := readBody(r, &body); bad != nil {
 		return bad
 	}
-	if isTag(body.Subscription.Type) {
+	if isTag(body.SubscriptionData.ExpressionType) {
 		return plain(wire.RespSuccess, "")
 	}
-	return plain(wire.RespSystemError, noSQL(body.Subscription.Type))
+	return plain(wire.RespSystemError, noSQL(body.SubscriptionData.ExpressionType))
 }
 
 func noSQL(expressionType string) string {

@@ -68,7 +68,5 @@ func (n *NameServer) onListKV(r *remote.Request) *remote.Answer {
 	if table == nil {
 		return plain(wire.RespQueryNotFound, "No config item, Namespace: "+namespace)
 	}
-	return jsonBody(struct {
-		Table map[string]string `json:"table"`
-	}{table})
+	return jsonBody(wire.KVTable{Table: table}, wire.Standard)
 }

@@ -3,14 +3,9 @@ package broker
 import (
 	"sync"
 	"time"
-)
 
-// queueRef is a queue in JSON bodies (MessageQueue), its members in the order of the alphabet.
-type queueRef struct {
-	BrokerName string `json:"brokerName"`
-	QueueID    int32  `json:"queueId"`
-	Topic      string `json:"topic"`
-}
+	"github.com/streamd/streamd/internal/rocketmq/wire"
+)
 
 type queueLock struct {
 	client  string
@@ -22,25 +17,25 @@ type lockTable struct {
 	ttl time.Duration
 
 	mu    sync.Mutex
-	locks map[string]map[queueRef]queueLock
+	locks map[string]map[wire.MessageQueue]queueLock
 }
 
 func newLockTable(ttl time.Duration) *lockTable {
-	return &lockTable{ttl: ttl, locks: make(map[string]map[queueRef]queueLock)}
+	return &lockTable{ttl: ttl, locks: make(map[string]map[wire.MessageQueue]queueLock)}
 }
 
 func (t *lockTable) liveLocked(l queueLock) bool { return time.Since(l.renewed) <= t.ttl }
 
 // lock takes or renews what is free or already the client's, and returns that.
-func (t *lockTable) lock(group, client string, queues []queueRef) []queueRef {
+func (t *lockTable) lock(group, client string, queues []wire.MessageQueue) []wire.MessageQueue {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	held := t.locks[group]
 	if held == nil {
-		held = make(map[queueRef]queueLock)
+		held = make(map[wire.MessageQueue]queueLock)
 		t.locks[group] = held
 	}
-	granted := make([]queueRef, 0, len(queues))
+	granted := make([]wire.MessageQueue, 0, len(queues))
 	for _, q := range queues {
 		if l, taken := held[q]; taken && l.client != client && t.liveLocked(l) {
 			continue
@@ -51,7 +46,7 @@ func (t *lockTable) lock(group, client string, queues []queueRef) []queueRef {
 	return granted
 }
 
-func (t *lockTable) unlock(group, client string, queues []queueRef) {
+func (t *lockTable) unlock(group, client string, queues []wire.MessageQueue) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	held := t.locks[group]
@@ -75,7 +70,7 @@ func (t *lockTable) anyLive(group string) bool {
 }
 
 // owner returns who holds a queue, "" when nobody does.
-func (t *lockTable) owner(group string, q queueRef) string {
+func (t *lockTable) owner(group string, q wire.MessageQueue) string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if l, ok := t.locks[group][q]; ok && t.liveLocked(l) {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/streamd/streamd/internal/broker/remote"
+	"github.com/streamd/streamd/internal/rocketmq/wire"
 )
 
 // member is one client in one group. Its key is the connection, as in RocketMQ: a client that came back before its old
@@ -26,9 +27,11 @@ func memberOf(r *remote.Request, clientID string) member {
 
 // consumerGroup is what the members of a group said of it. They share one table of subscriptions; the last to write wins.
 type consumerGroup struct {
-	fromWhere, consumeType, model string
-	subscriptions                 map[string]subscription
-	members                       []member
+	fromWhere     wire.ConsumeFromWhere
+	consumeType   wire.ConsumeType
+	model         wire.MessageModel
+	subscriptions map[string]wire.SubscriptionData
+	members       []member
 }
 
 // memberTable is who consumes and who produces (ConsumerManager, ProducerManager; consumer-semantics.md 9.2).
@@ -63,22 +66,22 @@ func put(members []member, m member) ([]member, bool) {
 
 // consume registers a full heartbeat and tells whether the members must hear of it: a new connection, or another set of
 // topics. Another expression on a topic is stored if its version is larger, but is no news.
-func (t *memberTable) consume(c consumerEntry, m member) (changed bool) {
+func (t *memberTable) consume(c wire.ConsumerData, m member) (changed bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	g := t.consumers[c.Group]
+	g := t.consumers[c.GroupName]
 	if g == nil {
-		g = &consumerGroup{subscriptions: make(map[string]subscription)}
-		t.consumers[c.Group] = g
+		g = &consumerGroup{subscriptions: make(map[string]wire.SubscriptionData)}
+		t.consumers[c.GroupName] = g
 	}
-	g.fromWhere, g.consumeType, g.model = c.FromWhere, c.Type, c.Model
+	g.fromWhere, g.consumeType, g.model = c.ConsumeFromWhere, c.ConsumeType, c.MessageModel
 	g.members, changed = put(g.members, m)
-	named := make(map[string]bool, len(c.Subscriptions))
-	for _, s := range c.Subscriptions {
+	named := make(map[string]bool, len(c.SubscriptionDataSet))
+	for _, s := range c.SubscriptionDataSet {
 		named[s.Topic] = true
 		old, known := g.subscriptions[s.Topic]
 		changed = changed || !known
-		if !known || s.Version > old.Version {
+		if !known || s.SubVersion > old.SubVersion {
 			g.subscriptions[s.Topic] = s
 		}
 	}

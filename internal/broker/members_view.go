@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/streamd/streamd/internal/broker/remote"
+	"github.com/streamd/streamd/internal/rocketmq/wire"
 )
 
 // ids returns the client ids of a group in the order in which they came, duplicates included.
@@ -23,7 +24,7 @@ func (t *memberTable) ids(group string) []string {
 }
 
 // conns returns the connections of a group, and its message model.
-func (t *memberTable) conns(group string) ([]*remote.Conn, string) {
+func (t *memberTable) conns(group string) ([]*remote.Conn, wire.MessageModel) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	g := t.consumers[group]
@@ -51,12 +52,12 @@ func (t *memberTable) group(name string) (consumerGroup, bool) {
 }
 
 // subscription returns what a group registered for a topic. known is false when the group has no members.
-func (t *memberTable) subscription(group, topic string) (s subscription, model string, known, subscribed bool) {
+func (t *memberTable) subscription(group, topic string) (s wire.SubscriptionData, model wire.MessageModel, known, subscribed bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	g := t.consumers[group]
 	if g == nil {
-		return subscription{}, "", false, false
+		return wire.SubscriptionData{}, "", false, false
 	}
 	s, subscribed = g.subscriptions[topic]
 	return s, g.model, true, subscribed
@@ -67,4 +68,18 @@ func (t *memberTable) producer(group string) []member {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return slices.Clone(t.producers[group])
+}
+
+// member returns a client of a group; false when it is not there.
+func (t *memberTable) member(group, clientID string) (member, bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if g := t.consumers[group]; g != nil {
+		for _, m := range g.members {
+			if m.clientID == clientID {
+				return m, true
+			}
+		}
+	}
+	return member{}, false
 }

@@ -1,7 +1,6 @@
 package broker
 
 import (
-	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -36,8 +35,8 @@ type NameServer struct {
 
 // registration is one broker as the name server knows it.
 type registration interface {
-	brokerData() brokerData
-	queueData(topic string) (queueData, bool)
+	brokerData() wire.BrokerData
+	queueData(topic string) (wire.QueueData, bool)
 	topicNames() []string
 }
 
@@ -115,6 +114,8 @@ func (n *NameServer) answer(r *remote.Request) (*remote.Answer, bool) {
 		return n.onCluster(), true
 	case wire.ReqGetAllTopics:
 		return n.onTopics(), true
+	case wire.ReqDeleteTopicInNameServer:
+		return n.onDeleteTopic(r), true
 	case wire.ReqPutKVConfig:
 		return n.onPutKV(r), true
 	case wire.ReqGetKVConfig:
@@ -152,5 +153,3 @@ func (n *NameServer) gone(c *remote.Conn) {
 		return ok && foreign.conn == c
 	})
 }
-
-var errNoRoute = errors.New("no broker has the topic")

@@ -108,22 +108,22 @@ func (b *Broker) chooseFilter(p *pull) *remote.Answer {
 	switch {
 	case !known:
 		return headed(wire.RespSubscriptionNotExist, "the consumer's group info not exist"+faq)
-	case model == modelBroadcasting && !b.mayBroadcast(p.group):
+	case model == wire.Broadcasting && !b.mayBroadcast(p.group):
 		return headed(wire.RespNoPermission, "the consumer group["+p.group+"] can not consume by broadcast way")
 	case !subscribed:
 		return headed(wire.RespSubscriptionNotExist, "the consumer's subscription not exist"+faq)
-	case s.Version < p.subscriptionVersion:
+	case s.SubVersion < p.subscriptionVersion:
 		return headed(wire.RespSubscriptionNotLatest, "the consumer's subscription not latest")
-	case !isTag(s.Type):
-		return headed(wire.RespSystemError, noSQL(s.Type))
+	case !isTag(s.ExpressionType):
+		return headed(wire.RespSystemError, noSQL(s.ExpressionType))
 	}
-	p.filter = s.filter()
+	p.filter = registeredFilter(s)
 	return nil
 }
 
 func (b *Broker) mayBroadcast(group string) bool {
 	g, ok := b.groups.get(group)
-	return ok && g.BroadcastEnable
+	return ok && g.ConsumeBroadcastEnable
 }
 
 // tryPull reads the store once. nothing is true when there is nothing new and the request may be held.

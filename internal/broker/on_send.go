@@ -80,25 +80,25 @@ func (b *Broker) onSend(r *remote.Request) *remote.Answer {
 }
 
 // checkSend finds or makes the topic. As in 5.3.3 its write permission is not looked at (vectors/README.md 4.9).
-func (b *Broker) checkSend(r *remote.Request, s *sending) (TopicConfig, *remote.Answer) {
+func (b *Broker) checkSend(r *remote.Request, s *sending) (wire.TopicConfig, *remote.Answer) {
 	if fault := topicNameFault(s.topic); fault != "" {
-		return TopicConfig{}, b.refuseSend(wire.RespInvalidParameter, fault)
+		return wire.TopicConfig{}, b.refuseSend(wire.RespInvalidParameter, fault)
 	}
 	if !wire.IsSendable(s.topic) {
-		return TopicConfig{}, b.refuseSend(wire.RespNoPermission, fmt.Sprintf(remarkNotSendable, s.topic))
+		return wire.TopicConfig{}, b.refuseSend(wire.RespNoPermission, fmt.Sprintf(remarkNotSendable, s.topic))
 	}
 	c, ok := b.topics.forSend(s.topic, s.template, s.templateQueues)
 	if !ok && wire.IsRetryTopic(s.topic) {
 		c, ok = b.topics.ensure(s.topic, 1), true
 	}
 	if !ok {
-		return TopicConfig{}, b.refuseSend(wire.RespTopicNotExist, fmt.Sprintf(remarkNoTopic, s.topic))
+		return wire.TopicConfig{}, b.refuseSend(wire.RespTopicNotExist, fmt.Sprintf(remarkNoTopic, s.topic))
 	}
 	if s.queue >= max(c.ReadQueues, c.WriteQueues) {
-		return TopicConfig{}, b.refuseSend(wire.RespInvalidParameter, fmt.Sprintf(
+		return wire.TopicConfig{}, b.refuseSend(wire.RespInvalidParameter, fmt.Sprintf(
 			"request queueId[%d] is illegal, TopicConfig [topicName=%s, readQueueNums=%d, writeQueueNums=%d, perm=%s, "+
 				"topicFilterType=%s, topicSysFlag=%d, order=%t, attributes={}] Producer: %s", s.queue, c.Name, c.ReadQueues,
-			c.WriteQueues, permText(c.Perm), c.FilterType, c.SysFlag, c.Order, r.Conn.Remote()))
+			c.WriteQueues, permText(c.Perm), c.FilterType, c.TopicSysFlag, c.Order, r.Conn.Remote()))
 	}
 	return c, nil
 }
@@ -155,7 +155,7 @@ func (b *Broker) divertRetry(r *remote.Request, s sending, d *draft) *remote.Ans
 	if !ok {
 		return b.refuseSend(wire.RespGroupNotExist, fmt.Sprintf(remarkNoGroup, name))
 	}
-	limit := group.MaxRetries
+	limit := group.RetryMaxTimes
 	if s.maxRec >= 0 && wire.Version(r.Command.Version) >= wire.Version3_4_9 {
 		limit = s.maxRec
 	}

@@ -1,47 +1,12 @@
 package broker
 
 import (
-	"encoding/binary"
-	"errors"
 	"fmt"
 
 	"github.com/streamd/streamd/internal/broker/memstore"
 	"github.com/streamd/streamd/internal/broker/remote"
 	"github.com/streamd/streamd/internal/rocketmq/wire"
 )
-
-// part is one message of a batch's body.
-type part struct {
-	flag             int32
-	body, properties []byte
-}
-
-var errBadBatch = errors.New("the batch's body does not add up")
-
-// cutParts reads the body of a batch (remoting-protocol.md 4.6).
-func cutParts(body []byte) ([]part, error) {
-	const head = 4 + 4 + 4 + 4 + 4 // total, magic, CRC, flag, length of the body
-	order := binary.BigEndian
-	var parts []part
-	for len(body) > 0 {
-		if len(body) < head+2 {
-			return nil, errBadBatch
-		}
-		total, size := int64(order.Uint32(body)), int64(order.Uint32(body[16:]))
-		if total > int64(len(body)) || head+size+2 > total {
-			return nil, errBadBatch
-		}
-		p := part{flag: int32(order.Uint32(body[12:])), body: body[head : head+size]} //nolint:gosec // The user's bits.
-		props := int64(order.Uint16(body[head+size:]))
-		if head+size+2+props != total {
-			return nil, errBadBatch
-		}
-		p.properties = body[head+size+2 : total]
-		parts = append(parts, p)
-		body = body[total:]
-	}
-	return parts, nil
-}
 
 // sendBatch stores the parts of a batch as messages of their own, behind each other. To each part's properties those of
 // the batch are appended as they are, UNIQ_KEY included, which is why readers meet repeated names (vectors/README.md 4.1).
@@ -50,20 +15,19 @@ func (b *Broker) sendBatch(r *remote.Request, s sending) *remote.Answer {
 	if bad := b.checkBatch(r, s, whole); bad != nil {
 		return bad
 	}
-	parts, err := cutParts(r.Command.Body)
-	if err != nil || len(parts) == 0 {
-		return b.refuseSend(wire.RespMessageIllegal, errBadBatch.Error())
-	}
 	unique := whole.get(wire.PropUniqueKey)
 	b.mark(&whole)
 	common := whole.text()
-	records := make([]memstore.Record, 0, len(parts))
-	for _, p := range parts {
-		d := &draft{
-			topic: s.topic, queue: s.queue, flag: p.flag, sysFlag: s.sysFlag, born: s.born, bornHost: r.Conn.Remote(),
-			reconsumed: s.reconsumed, body: p.body,
+	var records []memstore.Record
+	for p, err := range wire.BatchParts(r.Command.Body) {
+		if err != nil {
+			return b.refuseSend(wire.RespMessageIllegal, err.Error())
 		}
-		raw, hash, err := b.encode(d, joinProperties(p.properties, common))
+		d := &draft{
+			topic: s.topic, queue: s.queue, flag: p.Flag, sysFlag: s.sysFlag, born: s.born, bornHost: r.Conn.Remote(),
+			reconsumed: s.reconsumed, body: p.Body,
+		}
+		raw, hash, err := b.encode(d, joinProperties(p.Properties, common))
 		if err != nil {
 			return b.refuseSend(wire.RespMessageIllegal, err.Error())
 		}

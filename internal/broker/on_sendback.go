@@ -31,7 +31,7 @@ func (b *Broker) onSendBack(r *remote.Request) *remote.Answer {
 	if !ok {
 		return plain(wire.RespSystemError, fmt.Sprintf("look message by offset failed, %d", offset))
 	}
-	limit := group.MaxRetries
+	limit := group.RetryMaxTimes
 	if wire.Version(r.Command.Version) >= wire.Version3_4_9 {
 		limit = f.int32Or("maxReconsumeTimes", limit)
 	}
@@ -43,7 +43,7 @@ func (b *Broker) onSendBack(r *remote.Request) *remote.Answer {
 
 // again makes the copy that is stored: one attempt more, in the retry topic with a delay, or in the dead-letter topic
 // when the attempts are used up or the client says so by a negative level.
-func (b *Broker) again(m *wire.Message, group GroupConfig, level, limit int32) *draft {
+func (b *Broker) again(m *wire.Message, group wire.SubscriptionGroup, level, limit int32) *draft {
 	d := draftOf(m)
 	if d.properties.get(wire.PropRetryTopic) == "" {
 		d.properties.set(wire.PropRetryTopic, string(m.Topic))
@@ -54,12 +54,12 @@ func (b *Broker) again(m *wire.Message, group GroupConfig, level, limit int32) *
 	d.properties.set(wire.PropWait, "false")
 	switch {
 	case level < 0 || m.ReconsumeTimes >= limit:
-		d.topic, d.queue, level = wire.DLQTopic(group.Name), 0, 0
+		d.topic, d.queue, level = wire.DLQTopic(group.GroupName), 0, 0
 		b.topics.ensure(d.topic, 1)
 	case level == 0:
-		d.topic, d.queue, level = wire.RetryTopic(group.Name), anyQueue(group.RetryQueues), 3+m.ReconsumeTimes
+		d.topic, d.queue, level = wire.RetryTopic(group.GroupName), anyQueue(group.RetryQueues), 3+m.ReconsumeTimes
 	default:
-		d.topic, d.queue = wire.RetryTopic(group.Name), anyQueue(group.RetryQueues)
+		d.topic, d.queue = wire.RetryTopic(group.GroupName), anyQueue(group.RetryQueues)
 	}
 	d.properties.set(wire.PropDelayLevel, strconv.Itoa(int(level)))
 	d.reconsumed = m.ReconsumeTimes + 1

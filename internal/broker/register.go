@@ -1,7 +1,6 @@
 package broker
 
 import (
-	"encoding/json"
 	"hash/crc32"
 	"maps"
 	"slices"
@@ -14,20 +13,15 @@ import (
 // that stays connected but silent for 120 s is cut by the server's idle time.
 type foreignBroker struct {
 	conn   *remote.Conn
-	data   brokerData
-	topics map[string]TopicConfig
+	data   wire.BrokerData
+	topics map[string]wire.TopicConfig
 }
 
-func (f *foreignBroker) brokerData() brokerData { return f.data }
+func (f *foreignBroker) brokerData() wire.BrokerData { return f.data }
 
-func (f *foreignBroker) queueData(topic string) (queueData, bool) {
+func (f *foreignBroker) queueData(topic string) (wire.QueueData, bool) {
 	c, ok := f.topics[topic]
-	if !ok {
-		return queueData{}, false
-	}
-	return queueData{
-		BrokerName: f.data.name, Perm: c.Perm, ReadQueues: c.ReadQueues, SysFlag: c.SysFlag, WriteQueues: c.WriteQueues,
-	}, true
+	return queueDataOf(f.data.Name, c), ok
 }
 
 func (f *foreignBroker) topicNames() []string { return slices.Sorted(maps.Keys(f.topics)) }
@@ -48,40 +42,37 @@ func (n *NameServer) onRegister(r *remote.Request) *remote.Answer {
 	if f.flag("compressed", false) {
 		return headed(wire.RespSystemError, "compressed registrations are not supported, set compressedRegister=false")
 	}
-	var table struct {
-		Wrapper struct {
-			Topics map[string]TopicConfig `json:"topicConfigTable"`
-		} `json:"topicConfigSerializeWrapper"`
-	}
+	var table wire.RegisterBrokerBody
 	if len(body) > 0 {
-		if err := json.Unmarshal(body, &table); err != nil {
+		if err := wire.DecodeBody(body, &table); err != nil {
 			return headed(wire.RespSystemError, "the registration cannot be read: "+err.Error())
 		}
 	}
-	if !n.register(r.Conn, brokerData{name: name, cluster: cluster, addrs: map[int64]string{id: address}}, table.Wrapper.Topics) {
+	data := wire.BrokerData{Name: name, Cluster: cluster, Addrs: wire.IDTable[string]{id: address}}
+	if !n.register(r.Conn, data, table.Table.Topics) {
 		return headed(wire.RespSystemError, "the broker "+name+" is served by this process")
 	}
 	return headed(wire.RespSuccess, "")
 }
 
-func (n *NameServer) register(c *remote.Conn, d brokerData, topics map[string]TopicConfig) bool {
+func (n *NameServer) register(c *remote.Conn, d wire.BrokerData, topics map[string]wire.TopicConfig) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	next := &foreignBroker{conn: c, data: d, topics: make(map[string]TopicConfig)}
-	switch old := n.brokers[d.name].(type) {
+	next := &foreignBroker{conn: c, data: d, topics: make(map[string]wire.TopicConfig)}
+	switch old := n.brokers[d.Name].(type) {
 	case nil:
 	case *foreignBroker:
 		maps.Copy(next.topics, old.topics)
-		for id, address := range old.data.addrs {
-			if _, replaced := d.addrs[id]; !replaced {
-				d.addrs[id] = address
+		for id, address := range old.data.Addrs {
+			if _, replaced := d.Addrs[id]; !replaced {
+				d.Addrs[id] = address
 			}
 		}
 	default:
 		return false
 	}
 	maps.Copy(next.topics, topics)
-	n.brokers[d.name] = next
+	n.brokers[d.Name] = next
 	return true
 }
 
@@ -98,4 +89,24 @@ func (n *NameServer) onUnregisterBroker(r *remote.Request) *remote.Answer {
 		delete(n.brokers, name)
 	}
 	return headed(wire.RespSuccess, "")
+}
+
+// onDeleteTopic is 216: forgets a topic of brokers that registered over the wire. Those of this package have no separate
+// table at the name server: theirs goes with the topic (215).
+func (n *NameServer) onDeleteTopic(r *remote.Request) *remote.Answer {
+	f := fieldsOf(r)
+	topic := f.text("topic")
+	if bad := f.bad(); bad != nil {
+		return bad
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for name, known := range n.brokers {
+		if foreign, ok := known.(*foreignBroker); ok {
+			next := &foreignBroker{conn: foreign.conn, data: foreign.data, topics: maps.Clone(foreign.topics)}
+			delete(next.topics, topic) // A copy, since answers read the present table without a lock.
+			n.brokers[name] = next
+		}
+	}
+	return plain(wire.RespSuccess, "")
 }

@@ -1,7 +1,6 @@
 package broker
 
 import (
-	"encoding/json"
 	"maps"
 	"slices"
 	"sync"
@@ -9,20 +8,8 @@ import (
 	"github.com/streamd/streamd/internal/rocketmq/wire"
 )
 
-// TopicConfig is a topic's settings, in RocketMQ's JSON form (remoting-protocol.md 3.9).
-type TopicConfig struct {
-	Attributes  map[string]string `json:"attributes"`
-	Order       bool              `json:"order"`
-	Perm        int32             `json:"perm"` // 4 read, 2 write, 1 inherit
-	ReadQueues  int32             `json:"readQueueNums"`
-	FilterType  string            `json:"topicFilterType"`
-	Name        string            `json:"topicName"`
-	SysFlag     int32             `json:"topicSysFlag"`
-	WriteQueues int32             `json:"writeQueueNums"`
-}
-
-func newTopic(name string, queues, perm int32) TopicConfig {
-	return TopicConfig{
+func newTopic(name string, queues, perm int32) wire.TopicConfig {
+	return wire.TopicConfig{
 		Attributes: map[string]string{}, Perm: perm, ReadQueues: queues, FilterType: "SINGLE_TAG", Name: name, WriteQueues: queues,
 	}
 }
@@ -41,17 +28,17 @@ func permText(perm int32) string {
 // topicTable is the topics of a broker.
 type topicTable struct {
 	mu      sync.Mutex
-	topics  map[string]TopicConfig
+	topics  map[string]wire.TopicConfig
 	version int64
 }
 
 func newTopicTable(c Config) *topicTable {
-	t := &topicTable{topics: make(map[string]TopicConfig)}
+	t := &topicTable{topics: make(map[string]wire.TopicConfig)}
 	inherit := int32(permUsual | wire.PermInherit)
 	if c.NoTopicCreation {
 		inherit = permUsual
 	}
-	for _, topic := range []TopicConfig{
+	for _, topic := range []wire.TopicConfig{
 		newTopic(wire.DefaultTopic, c.DefaultQueues, inherit),
 		newTopic(wire.ScheduleTopic, int32(len(c.DelayLevels)), permUsual), //nolint:gosec // A handful of levels.
 		newTopic(wire.HalfTopic, 1, permUsual),
@@ -70,14 +57,14 @@ func newTopicTable(c Config) *topicTable {
 	return t
 }
 
-func (t *topicTable) get(name string) (TopicConfig, bool) {
+func (t *topicTable) get(name string) (wire.TopicConfig, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	c, ok := t.topics[name]
 	return c, ok
 }
 
-func (t *topicTable) put(c TopicConfig) {
+func (t *topicTable) put(c wire.TopicConfig) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.topics[c.Name] = c
@@ -85,7 +72,7 @@ func (t *topicTable) put(c TopicConfig) {
 }
 
 // ensure returns the topic, made with the given queues if it is not there.
-func (t *topicTable) ensure(name string, queues int32) TopicConfig {
+func (t *topicTable) ensure(name string, queues int32) wire.TopicConfig {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if c, ok := t.topics[name]; ok {
@@ -98,7 +85,7 @@ func (t *topicTable) ensure(name string, queues int32) TopicConfig {
 }
 
 // forSend returns the topic of a send, made after the template if need be (createTopicInSendMessageMethod).
-func (t *topicTable) forSend(name, template string, queues int32) (TopicConfig, bool) {
+func (t *topicTable) forSend(name, template string, queues int32) (wire.TopicConfig, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if c, ok := t.topics[name]; ok {
@@ -106,10 +93,10 @@ func (t *topicTable) forSend(name, template string, queues int32) (TopicConfig, 
 	}
 	from, ok := t.topics[template]
 	if !ok || from.Perm&wire.PermInherit == 0 {
-		return TopicConfig{}, false
+		return wire.TopicConfig{}, false
 	}
 	c := newTopic(name, max(min(queues, from.WriteQueues), 0), from.Perm&^wire.PermInherit)
-	c.SysFlag, c.FilterType = from.SysFlag, from.FilterType
+	c.TopicSysFlag, c.FilterType = from.TopicSysFlag, from.FilterType
 	t.topics[name] = c
 	t.version++
 	return c, true
@@ -130,18 +117,8 @@ func (t *topicTable) names() []string {
 }
 
 // snapshot is the body of 21.
-func (t *topicTable) snapshot() ([]byte, error) {
+func (t *topicTable) snapshot() wire.TopicConfigTable {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return json.Marshal(struct {
-		Version dataVersion            `json:"dataVersion"`
-		Topics  map[string]TopicConfig `json:"topicConfigTable"`
-	}{dataVersion{Counter: t.version}, t.topics})
-}
-
-// dataVersion is RocketMQ's version of a table.
-type dataVersion struct {
-	Counter      int64 `json:"counter"`
-	StateVersion int64 `json:"stateVersion"`
-	Timestamp    int64 `json:"timestamp"`
+	return wire.TopicConfigTable{DataVersion: wire.DataVersion{Counter: t.version}, Topics: maps.Clone(t.topics)}
 }

@@ -1,7 +1,6 @@
 package broker
 
 import (
-	"slices"
 	"time"
 
 	"github.com/streamd/streamd/internal/rocketmq/wire"
@@ -81,14 +80,14 @@ func (b *Broker) Subscriptions(group string) map[string]string {
 	g, _ := b.members.group(group)
 	subs := make(map[string]string, len(g.subscriptions))
 	for topic, s := range g.subscriptions {
-		subs[topic] = s.Expression
+		subs[topic] = s.SubString
 	}
 	return subs
 }
 
 // LockOwner returns the client that holds a queue for a group, "" when nobody does.
 func (b *Broker) LockOwner(group, topic string, queue int32) string {
-	return b.locks.owner(group, queueRef{BrokerName: b.config.Name, QueueID: queue, Topic: topic})
+	return b.locks.owner(group, wire.MessageQueue{BrokerName: b.config.Name, QueueID: queue, Topic: topic})
 }
 
 // HeldPulls is how many pulls wait for messages.
@@ -101,10 +100,10 @@ func (b *Broker) Connections() int { return len(b.server.Connections()) }
 func (b *Broker) Topics() []string { return b.topics.names() }
 
 // Topic returns a topic's settings; false when there is none.
-func (b *Broker) Topic(name string) (TopicConfig, bool) { return b.topics.get(name) }
+func (b *Broker) Topic(name string) (wire.TopicConfig, bool) { return b.topics.get(name) }
 
 // Group returns a group's settings; false when there is none.
-func (b *Broker) Group(name string) (GroupConfig, bool) { return b.groups.get(name) }
+func (b *Broker) Group(name string) (wire.SubscriptionGroup, bool) { return b.groups.get(name) }
 
 // Delayed is how many messages wait for their delay to end.
 func (b *Broker) Delayed() int {
@@ -125,14 +124,4 @@ func (s *schedule) positions() []int {
 		left[i] = int(max(next-s.levels[i].next, 0))
 	}
 	return left
-}
-
-// sortedKeys is for answers that shall be the same each time.
-func sortedKeys(m map[int32]int64) []int32 {
-	keys := make([]int32, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
 }
