@@ -1,0 +1,211 @@
+package groupview
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/streamd/streamd/internal/rocketmq"
+	"github.com/streamd/streamd/internal/rocketmq/wire"
+	"github.com/streamd/streamd/sdk"
+)
+
+// Cluster is what Read asks. *rocketmq.Client fills it.
+type Cluster interface {
+	Queues(ctx context.Context, topic string) ([]sdk.Queue, error)
+	ConsumerConnections(ctx context.Context, broker, group string) (*wire.ConsumerConnections, error)
+	ConsumeStats(ctx context.Context, broker, group, topic string) (*wire.ConsumeStats, error)
+	PeerInfo(ctx context.Context, group, clientID string) (*wire.ConsumerRunningInfo, error)
+	Pull(ctx context.Context, req *rocketmq.PullRequest) (*rocketmq.PullResult, error)
+}
+
+// ErrUnknownGroup says that no broker knows the group: it never had a member, or was deleted.
+var ErrUnknownGroup = errors.New("no broker knows the group")
+
+// Read asks brokers and members. Topics are looked at beside those the members subscribe to: for groups that nobody is in
+// now and that have no retry topic. The error is that nothing could be learned; what could not be learned in part is in
+// the notes.
+func Read(ctx context.Context, c Cluster, group string, topics []string) (*Group, error) {
+	r := &reader{cluster: c, out: &Group{Group: group, Time: time.Now(), Subscriptions: []Subscription{}, Members: []Member{}, Queues: []Queue{}, Notes: []string{}}, infos: map[string]*wire.ConsumerRunningInfo{}}
+	if err := r.find(ctx, topics); err != nil {
+		return nil, err
+	}
+	r.members(ctx)
+	r.progress(ctx)
+	r.own()
+	r.ages(ctx)
+	r.explain()
+	return r.out, nil
+}
+
+type reader struct {
+	cluster Cluster
+	out     *Group
+	brokers []string
+	queues  map[sdk.Queue]*Queue
+	infos   map[string]*wire.ConsumerRunningInfo // by client id
+	asked   bool                                 // the connections were read from every broker
+
+	mu sync.Mutex // guards notes and infos while questions run side by side
+}
+
+func (r *reader) note(format string, args ...any) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if text := fmt.Sprintf(format, args...); !slices.Contains(r.out.Notes, text) {
+		r.out.Notes = append(r.out.Notes, text)
+	}
+}
+
+// find learns the group's brokers, connections and queues. Members may subscribe to topics on brokers where the retry
+// topic is not yet, so brokers are added until nothing new appears.
+func (r *reader) find(ctx context.Context, topics []string) error {
+	r.queues, r.asked = map[sdk.Queue]*Queue{}, true
+	pending := append([]string{wire.RetryTopic(r.out.Group)}, topics...)
+	seen := map[string]bool{}
+	var first error
+	for len(pending) > 0 {
+		topic := pending[0]
+		pending = pending[1:]
+		if seen[topic] {
+			continue
+		}
+		seen[topic] = true
+		qs, err := r.cluster.Queues(ctx, topic)
+		if err != nil {
+			first = errors.Join(first, err)
+			if !errors.Is(err, rocketmq.ErrTopicNotFound) || !strings.HasPrefix(topic, wire.RetryTopic("")) {
+				r.note("the queues of %s are not known: %v", topic, err)
+			}
+			continue
+		}
+		for _, q := range qs {
+			r.queue(q)
+			if !slices.Contains(r.brokers, q.Broker) {
+				r.brokers = append(r.brokers, q.Broker)
+				pending = append(pending, r.connections(ctx, q.Broker)...)
+			}
+		}
+	}
+	if len(r.brokers) == 0 {
+		if errors.Is(first, rocketmq.ErrTopicNotFound) && ctx.Err() == nil {
+			return fmt.Errorf("%w %s: it never had a member, or its retry topic is gone; name its topics with --topic", ErrUnknownGroup, r.out.Group)
+		}
+		return first
+	}
+	return nil
+}
+
+func (r *reader) queue(q sdk.Queue) *Queue {
+	v := r.queues[q]
+	if v == nil {
+		v = &Queue{Topic: q.Topic, Broker: q.Broker, ID: q.ID, Owners: []string{}, Committed: Unknown, Max: Unknown, Lag: Unknown, OldestAge: Unknown, InFlight: Unknown}
+		r.queues[q] = v
+	}
+	return v
+}
+
+// connections reads one broker's list of members and returns the topics they subscribe to.
+func (r *reader) connections(ctx context.Context, broker string) []string {
+	cs, err := r.cluster.ConsumerConnections(ctx, broker, r.out.Group)
+	if err != nil {
+		if !errors.Is(err, rocketmq.ErrNoMembers) {
+			r.asked = false
+			r.note("broker %s does not tell the members: %v", broker, err)
+		}
+		return nil
+	}
+	r.out.Model, r.out.StartFrom = string(cs.MessageModel), string(cs.ConsumeFromWhere)
+	for _, c := range cs.Connections {
+		if !slices.ContainsFunc(r.out.Members, func(m Member) bool { return m.ClientID == c.ClientID }) {
+			r.out.Members = append(r.out.Members, Member{ClientID: c.ClientID, Address: c.Addr, Language: c.Language, Version: wire.Version(c.Version).String()})
+		}
+	}
+	var topics []string
+	for _, topic := range slices.Sorted(maps.Keys(cs.Subscriptions)) {
+		s := cs.Subscriptions[topic]
+		topics = append(topics, topic)
+		sub := Subscription{topic, s.SubString, string(s.ExpressionType)}
+		i := slices.IndexFunc(r.out.Subscriptions, func(o Subscription) bool { return o.Topic == topic })
+		switch {
+		case i < 0:
+			r.out.Subscriptions = append(r.out.Subscriptions, sub)
+		case r.out.Subscriptions[i] != sub:
+			r.note("brokers hold unlike filters for %s: %q and %q; members of one group must subscribe alike", topic, r.out.Subscriptions[i].Expression, sub.Expression)
+		}
+	}
+	return topics
+}
+
+// members asks each for its own view (307).
+func (r *reader) members(ctx context.Context) {
+	slices.SortFunc(r.out.Members, func(a, b Member) int { return strings.Compare(a.ClientID, b.ClientID) })
+	var wg sync.WaitGroup
+	for i := range r.out.Members {
+		wg.Go(func() {
+			m := &r.out.Members[i]
+			info, err := r.cluster.PeerInfo(ctx, r.out.Group, m.ClientID)
+			if err != nil {
+				m.Silent = err.Error()
+				return
+			}
+			m.describe(info)
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			r.infos[m.ClientID] = info
+		})
+	}
+	wg.Wait()
+}
+
+// progress reads committed and greatest offsets from each broker (208).
+func (r *reader) progress(ctx context.Context) {
+	var wg sync.WaitGroup
+	for _, broker := range r.brokers {
+		wg.Go(func() {
+			stats, err := r.cluster.ConsumeStats(ctx, broker, r.out.Group, "")
+			if err != nil {
+				r.note("broker %s does not tell the offsets: %v", broker, err)
+				return
+			}
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			for q, o := range stats.Offsets {
+				v := r.queue(sdk.Queue{Topic: q.Topic, Broker: q.BrokerName, ID: q.QueueID})
+				v.Committed, v.Max = o.ConsumerOffset, o.BrokerOffset
+				if v.Committed >= 0 {
+					v.Lag = max(v.Max-v.Committed, 0)
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// own enters what the members say they own.
+func (r *reader) own() {
+	for _, id := range slices.Sorted(maps.Keys(r.infos)) {
+		for q, p := range r.infos[id].Queues {
+			if p.Dropped {
+				continue
+			}
+			v := r.queue(sdk.Queue{Topic: q.Topic, Broker: q.BrokerName, ID: q.QueueID})
+			v.Owners = append(v.Owners, id)
+			v.InFlight = max(v.InFlight, 0) + int(p.CachedCount)
+		}
+	}
+	for _, q := range slices.SortedFunc(maps.Keys(r.queues), sdk.Queue.Compare) {
+		v := r.queues[q]
+		if len(v.Owners) == 0 && len(r.infos) == len(r.out.Members) && r.asked {
+			v.InFlight = 0
+		}
+		if v.Lag > 0 {
+			r.out.Lag += v.Lag
+		}
+	}
+}

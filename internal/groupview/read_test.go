@@ -1,0 +1,221 @@
+package groupview_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/streamd/streamd/allocate"
+	"github.com/streamd/streamd/internal/broker"
+	"github.com/streamd/streamd/internal/groupview"
+	"github.com/streamd/streamd/internal/rocketmq"
+	"github.com/streamd/streamd/internal/rocketmq/wire"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func startBroker(t *testing.T) *broker.Broker {
+	t.Helper()
+	b := broker.New(broker.Config{CallTimeout: 300 * time.Millisecond})
+	if err := b.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := b.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return b
+}
+
+func client(t *testing.T, b *broker.Broker, id string) *rocketmq.Client {
+	t.Helper()
+	c, err := rocketmq.New(rocketmq.Config{NameServers: []string{b.Address()}, ClientID: id, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := c.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	return c
+}
+
+// member joins a group and answers 307 with info; nil = it never answers.
+func member(t *testing.T, b *broker.Broker, id string, info *wire.ConsumerRunningInfo) {
+	t.Helper()
+	c := client(t, b, id)
+	spec := rocketmq.GroupSpec{
+		Name: "billing", FromWhere: rocketmq.FromLast,
+		Subscriptions: func() []rocketmq.Subscription {
+			return []rocketmq.Subscription{{Topic: "Orders", Expression: "a || b", Type: rocketmq.FilterTag, Version: 1}}
+		},
+	}
+	if info != nil {
+		spec.RunningInfo = func(bool) *wire.ConsumerRunningInfo { return info }
+	}
+	if _, err := c.Queues(t.Context(), "Orders"); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Join(t.Context(), spec); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func owns(properties map[string]string, queues map[int32]wire.ProcessQueueInfo) *wire.ConsumerRunningInfo {
+	info := &wire.ConsumerRunningInfo{Properties: properties, Queues: wire.QueueTable[wire.ProcessQueueInfo]{}}
+	for id, p := range queues {
+		info.Queues[wire.MessageQueue{Topic: "Orders", BrokerName: "broker-a", QueueID: id}] = p
+	}
+	return info
+}
+
+func TestRead(t *testing.T) {
+	b := startBroker(t)
+	b.CreateTopic("Orders", 4)
+	for q := range int32(4) {
+		for n := range 10 {
+			if err := b.Put(broker.Message{Topic: "Orders", Queue: q, Body: fmt.Appendf(nil, "%d/%d", q, n)}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	member(t, b, "10.0.0.1@1#1", owns(map[string]string{
+		allocate.PropertyStreamd: "v1", wire.RunningStartMillis: "1700000000000",
+		groupview.PropertyStrategy:                         "averagely",
+		groupview.PropertyPlugins:                          `[{"name":"acme","pid":42,"state":"ready","version":"1.2.3"}]`,
+		groupview.PropertyHoldPrefix + "Orders/broker-a/1": "handler billing: plugin acme is down since 10:00, next try in 3s",
+	}, map[int32]wire.ProcessQueueInfo{0: {CachedCount: 3}, 1: {}, 2: {}}))
+	member(t, b, "10.0.0.2@2#2", owns(map[string]string{"allocateMessageQueueStrategy": "org.apache.rocketmq.client.consumer.rebalance.AllocateMessageQueueAveragely@1"}, map[int32]wire.ProcessQueueInfo{2: {CachedCount: 1}}))
+	b.Commit("billing", "Orders", 0, 7)
+	b.Commit("billing", "Orders", 1, 10)
+	b.Commit("billing", "Orders", 2, 0)
+	b.Commit("billing", "Orders", 3, 4)
+
+	g, err := groupview.Read(t.Context(), client(t, b, "tool"), "billing", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(g.Members) != 2 || g.Members[0].Streamd != "v1" || g.Members[0].Plugins[0].PID != 42 || g.Members[1].Streamd != "" || g.Members[1].Strategy != "averagely" {
+		t.Errorf("members = %+v", g.Members)
+	}
+	var orders []groupview.Queue
+	for _, q := range g.Queues {
+		if q.Topic == "Orders" {
+			orders = append(orders, q)
+		}
+	}
+	if len(orders) != 4 {
+		t.Fatalf("queues = %+v", g.Queues)
+	}
+	for i, want := range []struct {
+		committed, lag int64
+		inFlight       int
+		state, why     string
+	}{
+		{7, 3, 3, groupview.StateActive, ""},
+		{10, 0, 0, groupview.StateHeld, "plugin acme is down"},
+		{0, 10, 1, groupview.StateOverlap, "10.0.0.1@1#1 and 10.0.0.2@2#2"},
+		{4, 6, 0, groupview.StateUnowned, "no member has it"},
+	} {
+		q := orders[i]
+		if q.Committed != want.committed || q.Max != 10 || q.Lag != want.lag || q.InFlight != want.inFlight || q.State != want.state || !strings.Contains(q.Why, want.why) {
+			t.Errorf("queue %d = %+v, want %+v", i, q, want)
+		}
+		if (q.Lag > 0) != (q.OldestAge > 0) || q.OldestAge > time.Minute {
+			t.Errorf("queue %d: lag %d with oldest age %v", i, q.Lag, q.OldestAge)
+		}
+	}
+	if g.Lag != 19 {
+		t.Errorf("lag = %d, want 19", g.Lag)
+	}
+	checkText(t, g)
+}
+
+func checkText(t *testing.T, g *groupview.Group) {
+	t.Helper()
+	var out bytes.Buffer
+	if err := g.Text(&out); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"acme ready (pid 42)", "a || b", "streamd v1", "both say they own it", "clustering"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("the text lacks %q:\n%s", want, out.String())
+		}
+	}
+	js, err := json.Marshal(g)
+	if err != nil || !bytes.Contains(js, []byte(`"pid":42`)) {
+		t.Errorf("JSON = %s, %v", js, err)
+	}
+}
+
+func TestSilentMemberMakesOwnersUnknown(t *testing.T) {
+	b := startBroker(t)
+	b.CreateTopic("Orders", 1)
+	member(t, b, "quiet@1#1", nil)
+	g, err := groupview.Read(t.Context(), client(t, b, "tool"), "billing", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(g.Members) != 1 || g.Members[0].Silent == "" {
+		t.Errorf("members = %+v", g.Members)
+	}
+	for _, q := range g.Queues {
+		if q.State != groupview.StateUnknown {
+			t.Errorf("queue %+v: don't know was taken for nobody", q)
+		}
+	}
+	if len(g.Notes) == 0 {
+		t.Error("no note says that a member is silent")
+	}
+}
+
+func TestOfflineGroup(t *testing.T) {
+	b := startBroker(t)
+	b.CreateTopic("Orders", 1)
+	b.PutGroup(b.NewGroup("billing"))
+	b.Commit("billing", "Orders", 0, 0)
+	g, err := groupview.Read(t.Context(), client(t, b, "tool"), "billing", []string{"Orders"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(g.Members) != 0 || len(g.Queues) == 0 || g.Queues[len(g.Queues)-1].State != groupview.StateUnowned {
+		t.Errorf("group = %+v", g)
+	}
+}
+
+func TestUnknownGroup(t *testing.T) {
+	b := startBroker(t)
+	_, err := groupview.Read(t.Context(), client(t, b, "tool"), "nobody", nil)
+	if !errors.Is(err, groupview.ErrUnknownGroup) {
+		t.Errorf("Read = %v, want ErrUnknownGroup", err)
+	}
+}
+
+func TestNoServer(t *testing.T) {
+	b := startBroker(t)
+	c := client(t, b, "tool")
+	if err := b.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	if _, err := groupview.Read(ctx, c, "billing", nil); err == nil || errors.Is(err, groupview.ErrUnknownGroup) {
+		t.Errorf("Read = %v: an unreachable name server is no unknown group", err)
+	}
+	if err := b.Start(); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,90 @@
+package groupview
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+)
+
+// Text writes the tables for people.
+func (g *Group) Text(w io.Writer) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(t, "GROUP\t%s\n", g.Group)
+	if g.Model != "" {
+		fmt.Fprintf(t, "MODEL\t%s, a new group starts at %s\n", strings.ToLower(g.Model), g.StartFrom)
+	}
+	for _, s := range g.Subscriptions {
+		fmt.Fprintf(t, "SUBSCRIBES\t%s  %s %s\n", s.Topic, s.Type, s.Expression)
+	}
+	fmt.Fprintf(t, "LAG\t%d\n\n", g.Lag)
+	g.memberTable(t)
+	g.queueTable(t)
+	for _, n := range g.Notes {
+		fmt.Fprintf(t, "note: %s\n", n)
+	}
+	if err := t.Flush(); err != nil {
+		return fmt.Errorf("writing the tables: %w", err)
+	}
+	return nil
+}
+
+func (g *Group) memberTable(w io.Writer) {
+	if len(g.Members) == 0 {
+		fmt.Fprint(w, "no member is online\n\n")
+		return
+	}
+	fmt.Fprintln(w, "MEMBER\tADDRESS\tCLIENT\tSTRATEGY\tPLUGINS")
+	for _, m := range g.Members {
+		client := m.Language + " " + m.Version
+		if m.Streamd != "" {
+			client = "streamd " + m.Streamd
+		}
+		var plugins []string
+		for _, p := range m.Plugins {
+			plugins = append(plugins, fmt.Sprintf("%s %s (pid %d)", p.Name, p.State, p.PID))
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", m.ClientID, m.Address, client, orDash(m.Strategy), orDash(strings.Join(plugins, ", ")))
+	}
+	fmt.Fprintln(w)
+}
+
+func (g *Group) queueTable(w io.Writer) {
+	if len(g.Queues) == 0 {
+		return
+	}
+	fmt.Fprintln(w, "TOPIC\tBROKER\tQUEUE\tOWNER\tCOMMITTED\tMAX\tLAG\tOLDEST\tIN FLIGHT\tSTATE\tWHY")
+	for _, q := range g.Queues {
+		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", q.Topic, q.Broker, q.ID, orDash(strings.Join(q.Owners, ", ")),
+			number(q.Committed), number(q.Max), number(q.Lag), age(q.OldestAge), number(int64(q.InFlight)), q.State, q.Why)
+	}
+	fmt.Fprintln(w)
+}
+
+func orDash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}
+
+func number(n int64) string {
+	if n == Unknown {
+		return "?"
+	}
+	return strconv.FormatInt(n, 10)
+}
+
+func age(d time.Duration) string {
+	switch {
+	case d == Unknown:
+		return "?"
+	case d == 0:
+		return "-"
+	case d < 10*time.Second:
+		return d.Round(100 * time.Millisecond).String()
+	}
+	return d.Round(time.Second).String()
+}

@@ -1,0 +1,75 @@
+package groupview
+
+import "time"
+
+// Unknown stands for an offset or count that could not be learned.
+const Unknown = -1
+
+// Group is the state of one group at one moment.
+type Group struct {
+	Group         string         `json:"group"`
+	Time          time.Time      `json:"time"`
+	Model         string         `json:"model,omitempty"`      // CLUSTERING or BROADCASTING
+	StartFrom     string         `json:"start_from,omitempty"` // as members declare it
+	Subscriptions []Subscription `json:"subscriptions"`
+	Members       []Member       `json:"members"`
+	Queues        []Queue        `json:"queues"`
+	Lag           int64          `json:"lag"` // of the queues where it is known
+	// Notes are sentences about what an operator should know: members that disagree, brokers that did not answer.
+	Notes []string `json:"notes"`
+}
+
+// Subscription is one topic with its filter.
+type Subscription struct {
+	Topic      string `json:"topic"`
+	Expression string `json:"expression"`
+	Type       string `json:"type"`
+}
+
+// Member is one client of the group.
+type Member struct {
+	ClientID string    `json:"client_id"`
+	Address  string    `json:"address"`
+	Language string    `json:"language"`
+	Version  string    `json:"version"`
+	Started  time.Time `json:"started,omitzero"`
+	// Streamd is the version of a streamd member; empty for others.
+	Streamd  string   `json:"streamd,omitempty"`
+	Strategy string   `json:"strategy,omitempty"`
+	Plugins  []Plugin `json:"plugins,omitempty"`
+	// Silent says why the member's own view (307) is missing; empty when it is there.
+	Silent string `json:"silent,omitempty"`
+}
+
+// Plugin is one plugin process of a streamd member.
+type Plugin struct {
+	Name    string `json:"name"`
+	PID     int    `json:"pid"`
+	State   string `json:"state"`
+	Version string `json:"version,omitempty"`
+}
+
+// Queue is one queue with the group's place in it.
+type Queue struct {
+	Topic     string        `json:"topic"`
+	Broker    string        `json:"broker"`
+	ID        int32         `json:"id"`
+	Owners    []string      `json:"owners"`     // client ids; more than one is an overlap
+	Committed int64         `json:"committed"`  // Unknown: none is stored, or it could not be read
+	Max       int64         `json:"max"`        // Unknown: could not be read
+	Lag       int64         `json:"lag"`        // Unknown
+	OldestAge time.Duration `json:"oldest_age"` // nanoseconds since the oldest unhandled message was stored; Unknown; 0 without lag
+	InFlight  int           `json:"in_flight"`  // pulled and not settled at the owners; Unknown
+	State     string        `json:"state"`
+	Why       string        `json:"why,omitempty"` // why it does not move, when it does not
+}
+
+// The states of a queue.
+const (
+	StateActive  = "active"  // an owner handles it
+	StateIdle    = "idle"    // an owner has it and nothing is left to handle
+	StateHeld    = "held"    // an owner has it and does not go on
+	StateUnowned = "unowned" // no member has it
+	StateUnknown = "unknown" // the members could not be asked
+	StateOverlap = "overlap" // more than one member has it
+)
