@@ -118,7 +118,7 @@ func dotted(path []string) string {
 // laterKeys are keys of design.md 6 that come with their feature.
 var laterKeys = map[string]string{ //nolint:gochecknoglobals // a constant table
 	"embedded": "the embedded broker", "acl": "access control", "chains": "chains of handlers",
-	"on_exhausted": "another end than the dead-letter topic", "accept_loss": "skipping messages",
+	"sql": "filtering by SQL92",
 }
 
 func unknownKey(n *node, f *field, key string, ps *problems) {

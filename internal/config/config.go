@@ -85,17 +85,20 @@ type Handler struct {
 
 // Stream is one consumer: a group's membership and what happens to its messages.
 type Stream struct {
-	Name       string         `yaml:"name" required:"true" doc:"Name in logs and metrics."`
-	Broker     string         `yaml:"broker" doc:"The cluster. May be left out when there is one."`
-	Group      string         `yaml:"group" required:"true" doc:"Consumer group."`
-	Subscribe  []Subscription `yaml:"subscribe" required:"true" doc:"Topics and filters. Every member of the group must have the same."`
-	Model      string         `yaml:"model" default:"clustering" enum:"clustering" later:"broadcasting" doc:"clustering divides the queues among the members of the group."`
-	StartFrom  StartFrom      `yaml:"start_from" default:"last" doc:"Where a new group starts: first, last, or {timestamp: 2026-11-01T00:00:00Z}. A group with stored offsets goes on from them."`
-	Allocation Allocation     `yaml:"allocation" doc:"How queues are divided."`
-	Handler    string         `yaml:"handler" doc:"The handler. May be left out when there is one."`
-	Order      string         `yaml:"order" default:"none" enum:"none" later:"queue,key" doc:"none lets messages run in parallel and settle in any order."`
-	Outputs    Outputs        `yaml:"outputs" doc:"Where messages go that the handler emits."`
-	Policies   `yaml:",inline"`
+	Name         string         `yaml:"name" required:"true" doc:"Name in logs and metrics."`
+	Broker       string         `yaml:"broker" doc:"The cluster. May be left out when there is one."`
+	Group        string         `yaml:"group" required:"true" doc:"Consumer group."`
+	Subscribe    []Subscription `yaml:"subscribe" required:"true" doc:"Topics and filters. Every member of the group must have the same."`
+	Model        string         `yaml:"model" default:"clustering" enum:"clustering" later:"broadcasting" doc:"clustering divides the queues among the members of the group."`
+	StartFrom    StartFrom      `yaml:"start_from" default:"last" doc:"Where a new group starts: first, last, or {timestamp: 2026-11-01T00:00:00Z}. A group with stored offsets goes on from them."`
+	Allocation   Allocation     `yaml:"allocation" doc:"How queues are divided."`
+	Handler      string         `yaml:"handler" doc:"The handler. May be left out when there is one."`
+	Order        string         `yaml:"order" default:"none" enum:"none" later:"queue,key" doc:"none lets messages run in parallel and settle in any order."`
+	Outputs      Outputs        `yaml:"outputs" doc:"Where messages go that the handler emits."`
+	OnExhausted  string         `yaml:"on_exhausted" default:"dead_letter" enum:"dead_letter,block,skip" doc:"What becomes of a message whose retries are used up. block holds the queue; skip drops the message and needs accept_loss."`
+	AcceptLoss   bool           `yaml:"accept_loss" default:"false" doc:"Says that losing messages is meant; only with on_exhausted: skip."`
+	FailureTopic string         `yaml:"failure_topic" default:"STREAMD_FAILURES" doc:"Topic of the failure records; where it takes none they go to state_dir/failures. '-' writes none."`
+	Policies     `yaml:",inline"`
 }
 
 // Policies is what a stream may take from defaults.
@@ -110,28 +113,29 @@ type Policies struct {
 // Batch bounds what crosses to the plugin at once.
 type Batch struct {
 	Max    int           `yaml:"max" default:"32" min:"1" max:"4096" doc:"Messages."`
-	Bytes  Size          `yaml:"bytes" default:"256KiB" min:"1KiB" max:"32MiB" doc:"Size; one larger message still passes alone."`
+	Bytes  Size          `yaml:"bytes" default:"256KiB" min:"1KiB" max:"64MiB" doc:"Size; one larger message still passes alone."`
 	Linger time.Duration `yaml:"linger" default:"1ms" min:"0s" max:"10s" doc:"Longest wait for a fuller batch while others are running. An idle handler never waits."`
 }
 
 // Window bounds what is pulled and not yet settled, per queue.
 type Window struct {
-	Messages int  `yaml:"messages" default:"1000" min:"1" max:"1000000" doc:"Messages."`
-	Bytes    Size `yaml:"bytes" default:"16MiB" min:"64KiB" doc:"Size; one larger message still passes alone."`
-	Span     int  `yaml:"span" default:"2000" min:"1" max:"10000000" doc:"Distance of the newest from the oldest unsettled offset: what may be delivered again after a crash."`
+	Messages    int  `yaml:"messages" default:"1000" min:"1" max:"1048576" doc:"Messages."`
+	Bytes       Size `yaml:"bytes" default:"16MiB" min:"64KiB" doc:"Size; one larger message still passes alone."`
+	Span        int  `yaml:"span" default:"2000" min:"1" max:"1048576" doc:"Distance of the newest from the oldest unsettled offset: what may be delivered again after a crash."`
+	StreamBytes Size `yaml:"stream_bytes" default:"64MiB" min:"64KiB" doc:"Size over all queues of the stream on this member."`
 }
 
 // Retry says how often and when a failed message comes again.
 type Retry struct {
-	MaxRetries int    `yaml:"max_retries" default:"16" min:"0" max:"1000" doc:"Retries after the first delivery; then the dead-letter topic."`
-	Delays     string `yaml:"delays" default:"broker" enum:"broker" doc:"broker: RocketMQ's own delay levels, longer with each attempt."`
+	MaxRetries int             `yaml:"max_retries" default:"16" min:"0" max:"1000" doc:"Retries after the first delivery; then the dead-letter topic."`
+	Delays     string          `yaml:"delays" default:"broker" enum:"broker" doc:"broker: RocketMQ's own delay levels, longer with each attempt."`
+	Levels     []time.Duration `yaml:"levels" doc:"The broker's messageDelayLevel, when it is not RocketMQ's default: what a handler's wish for a delay is matched against."`
 }
 
 // Subscription is one topic with its filter.
 type Subscription struct {
 	Topic string `yaml:"topic" required:"true" doc:"Topic, written as in RocketMQ."`
-	Tags  string `yaml:"tags" doc:"Tags separated by ||. Left out: every message. Excludes sql."`
-	SQL   string `yaml:"sql" doc:"SQL92 expression over properties; the broker must have enablePropertyFilter. Excludes tags."`
+	Tags  string `yaml:"tags" doc:"Tags separated by ||. Left out: every message."`
 }
 
 // Allocation names a strategy: one of streamd's own, or a plugin's component.
@@ -140,6 +144,7 @@ type Allocation struct {
 	Plugin         string `yaml:"plugin" doc:"The plugin that offers the strategy."`
 	Use            string `yaml:"use" doc:"The component. May be left out when the plugin offers one strategy."`
 	Config         Raw    `yaml:"config" doc:"Goes to the strategy as JSON."`
+	Fallback       string `yaml:"fallback" default:"averagely" doc:"The strategy of streamd's own that all members go over to when the one named is proved broken."`
 	AllowUncovered bool   `yaml:"allow_uncovered" default:"false" doc:"Allows a strategy that leaves queues without an owner by design."`
 }
 

@@ -44,7 +44,7 @@ func TestMinimalFillsDefaults(t *testing.T) {
 	want := config.Policies{
 		Concurrency: 20, Deadline: time.Minute,
 		Batch:  config.Batch{Max: 32, Bytes: 256 << 10, Linger: time.Millisecond},
-		Window: config.Window{Messages: 1000, Bytes: 16 << 20, Span: 2000},
+		Window: config.Window{Messages: 1000, Bytes: 16 << 20, Span: 2000, StreamBytes: 64 << 20},
 		Retry:  config.Retry{MaxRetries: 16, Delays: "broker"},
 	}
 	s := c.Streams[0]

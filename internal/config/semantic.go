@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"net"
 	"net/url"
 	"regexp"
@@ -202,6 +203,7 @@ func checkStream(root, s *node, strategies []string, groups map[[2]string]Positi
 	}
 	checkAllocation(root, s, strategies, ps)
 	checkBounds(s, ps)
+	checkLoss(s, ps)
 	if at, ok := s.get("start_from").str("timestamp"); ok {
 		if _, err := time.Parse(time.RFC3339, at.text); err != nil {
 			ps.add(at.pos, "2026-11-01T00:00:00Z", "timestamp: %s is no time of RFC 3339", at.shown())
@@ -243,10 +245,6 @@ func checkSubscription(sub *node, topics map[string]Position, ps *problems) {
 			topics[t.text] = t.pos
 		}
 	}
-	tags, hasTags := sub.str("tags")
-	if sql, ok := sub.str("sql"); ok && hasTags {
-		ps.add(sql.pos, "one of the two", "sql and tags (%s) exclude each other", tags.pos)
-	}
 }
 
 func checkAllocation(root, s *node, strategies []string, ps *problems) {
@@ -261,15 +259,36 @@ func checkAllocation(root, s *node, strategies []string, ps *problems) {
 		ps.add(strategy.pos, "one of the two", "strategy and plugin (%s) exclude each other", plugin.pos)
 	case hasPlugin:
 		reference(root, a, "allocation", "plugin", "plugins", ps)
-	case hasStrategy && len(strategies) > 0 && !slices.Contains(strategies, strategy.text):
-		try := nearest(strategy.text, strategies)
-		if try == "" {
-			try = oneOf(strategies)
-		}
-		ps.add(strategy.pos, try, "strategy: there is no %s", strategy.quoted(strategy.text))
+	case hasStrategy:
+		known("strategy", strategy, strategies, ps)
+	}
+	if fallback, ok := a.str("fallback"); ok {
+		known("fallback", fallback, strategies, ps)
 	}
 	if use, ok := a.str("use"); ok && !hasPlugin {
 		ps.add(use.pos, "plugin: NAME beside it", "use needs a plugin")
+	}
+}
+
+// known reports a name that is none of streamd's own strategies.
+func known(key string, n *node, strategies []string, ps *problems) {
+	if len(strategies) == 0 || slices.Contains(strategies, n.text) {
+		return
+	}
+	ps.add(n.pos, cmp.Or(nearest(n.text, strategies), oneOf(strategies)), "%s: there is no %s", key, n.quoted(n.text))
+}
+
+// checkLoss wants a loss to be meant, and only where one can be.
+func checkLoss(s *node, ps *problems) {
+	end, ok := s.str("on_exhausted")
+	accept, _ := s.str("accept_loss")
+	accepted := accept != nil && accept.text == "true"
+	switch {
+	case !ok:
+	case end.text == "skip" && !accepted:
+		ps.add(end.pos, "accept_loss: true beside it, or dead_letter", "on_exhausted: skip loses messages")
+	case end.text != "skip" && accepted:
+		ps.add(accept.pos, "removing it, or on_exhausted: skip", "accept_loss says that a loss is meant, and on_exhausted: %s loses nothing", end.shown())
 	}
 }
 
@@ -279,6 +298,7 @@ func checkBounds(s *node, ps *problems) {
 	exceeds(batch, "max", window, "messages", "batch.max", "window.messages", ps)
 	exceeds(batch, "bytes", window, "bytes", "batch.bytes", "window.bytes", ps)
 	exceeds(window, "messages", window, "span", "window.messages", "window.span", ps)
+	exceeds(window, "bytes", window, "stream_bytes", "window.bytes", "window.stream_bytes", ps)
 }
 
 func exceeds(a *node, aKey string, b *node, bKey, aName, bName string, ps *problems) {
