@@ -1,6 +1,7 @@
 package allocatetest
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -28,12 +29,69 @@ type Suite struct {
 func Run(t *testing.T, s Suite) {
 	t.Helper()
 	s.setDefaults()
-	t.Run("valid for every size", s.everySize)
-	t.Run("same answer again", s.sameAgain)
-	t.Run("same answer for every member", s.sameForAll)
-	t.Run("order of the lists does not matter", s.anyOrder)
-	t.Run("concurrent calls", s.concurrent)
+	for _, p := range s.promises() {
+		t.Run(p.name, func(t *testing.T) {
+			t.Helper()
+			p.check(t)
+		})
+	}
 }
+
+// Verify checks the same promises without a test and returns what is broken, one error per promise; nil = nothing.
+func Verify(s Suite) error {
+	s.setDefaults()
+	var broken []error
+	for _, p := range s.promises() {
+		if err := attempt(p); err != nil {
+			broken = append(broken, fmt.Errorf("%s: %w", p.name, err))
+		}
+	}
+	return errors.Join(broken...)
+}
+
+type promise struct {
+	name  string
+	check func(reporter)
+}
+
+func (s *Suite) promises() []promise {
+	return []promise{
+		{"valid for every size", s.everySize},
+		{"same answer again", s.sameAgain},
+		{"same answer for every member", s.sameForAll},
+		{"order of the lists does not matter", s.anyOrder},
+		{"concurrent calls", s.concurrent},
+	}
+}
+
+// reporter is what a check needs of a test. Fatalf does not return.
+type reporter interface {
+	Helper()
+	Fatalf(format string, args ...any)
+}
+
+// attempt checks a promise outside of a test.
+func attempt(p promise) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			failure, ok := r.(failure)
+			if !ok {
+				panic(r)
+			}
+			err = failure.err
+		}
+	}()
+	p.check(thrower{})
+	return nil
+}
+
+type failure struct{ err error }
+
+type thrower struct{}
+
+func (thrower) Helper() {}
+
+func (thrower) Fatalf(format string, args ...any) { panic(failure{fmt.Errorf(format, args...)}) }
 
 func (s *Suite) setDefaults() {
 	if s.MaxQueues == 0 {
@@ -63,12 +121,12 @@ func (s *Suite) view(queues, members int) allocate.View {
 	return v
 }
 
-func (s *Suite) input(t *testing.T, queues, members int) allocate.Input {
+func (s *Suite) input(t reporter, queues, members int) allocate.Input {
 	t.Helper()
 	return ask(t, s.view(queues, members))
 }
 
-func ask(t *testing.T, v allocate.View) allocate.Input {
+func ask(t reporter, v allocate.View) allocate.Input {
 	t.Helper()
 	in, err := allocate.NewInput(v)
 	if err != nil {
@@ -77,7 +135,7 @@ func ask(t *testing.T, v allocate.View) allocate.Input {
 	return in
 }
 
-func answer(t *testing.T, strategy allocate.Strategy, in allocate.Input) []int32 {
+func answer(t reporter, strategy allocate.Strategy, in allocate.Input) []int32 {
 	t.Helper()
 	before := clone(in)
 	owner, err := strategy.Allocate(in)
@@ -100,7 +158,7 @@ func clone(in allocate.Input) allocate.Input {
 
 func sameID(a, b allocate.Member) bool { return a.ClientID == b.ClientID }
 
-func (s *Suite) everySize(t *testing.T) {
+func (s *Suite) everySize(t reporter) {
 	strategy := s.New()
 	for queues := 1; queues <= s.MaxQueues; queues++ {
 		for members := 1; members <= s.MaxMembers; members++ {
@@ -139,7 +197,7 @@ func (s *Suite) sizes(f func(queues, members int)) {
 	}
 }
 
-func (s *Suite) sameAgain(t *testing.T) {
+func (s *Suite) sameAgain(t reporter) {
 	used := s.New()
 	s.sizes(func(queues, members int) {
 		in := s.input(t, queues, members)
@@ -154,7 +212,7 @@ func (s *Suite) sameAgain(t *testing.T) {
 	})
 }
 
-func (s *Suite) sameForAll(t *testing.T) {
+func (s *Suite) sameForAll(t reporter) {
 	strategy := s.New()
 	s.sizes(func(queues, members int) {
 		in := s.input(t, queues, members)
@@ -172,7 +230,7 @@ func (s *Suite) sameForAll(t *testing.T) {
 	})
 }
 
-func (s *Suite) anyOrder(t *testing.T) {
+func (s *Suite) anyOrder(t reporter) {
 	strategy := s.New()
 	random := rand.New(rand.NewPCG(1, 2))
 	s.sizes(func(queues, members int) {
@@ -186,7 +244,7 @@ func (s *Suite) anyOrder(t *testing.T) {
 	})
 }
 
-func (s *Suite) concurrent(t *testing.T) {
+func (s *Suite) concurrent(t reporter) {
 	strategy := s.New()
 	in := s.input(t, min(s.MaxQueues, 16), min(s.MaxMembers, 5))
 	want := answer(t, strategy, in)
@@ -194,7 +252,7 @@ func (s *Suite) concurrent(t *testing.T) {
 	errs := make(chan error, 8)
 	for range cap(errs) {
 		wait.Go(func() {
-			got, err := strategy.Allocate(in)
+			got, err := strategy.Allocate(clone(in))
 			if err == nil && !slices.Equal(got, want) {
 				err = fmt.Errorf("answered %v, alone %v", got, want)
 			}
@@ -205,7 +263,7 @@ func (s *Suite) concurrent(t *testing.T) {
 	close(errs)
 	for err := range errs {
 		if err != nil {
-			t.Errorf("asked by several at once: %v", err)
+			t.Fatalf("asked by several at once: %v", err)
 		}
 	}
 }
