@@ -66,8 +66,12 @@ func cutMark(key string) (string, bool) {
 }
 
 // DecodeBody reads JSON in either dialect into v, a pointer to one of this package's body types. Unknown members are
-// ignored. The error wraps ErrMalformed.
+// ignored. The error wraps ErrMalformed, or ErrTooLarge when the text has more objects than any real body of its size, which
+// would take many times its memory.
 func DecodeBody(body []byte, v any) error {
+	if n := countObjects(body); n > len(body)/bytesPerObject+someObjects {
+		return fmt.Errorf("body %T is %w: %d objects in %d bytes", v, ErrTooLarge, n, len(body))
+	}
 	err := json.Unmarshal(body, v)
 	if err == nil {
 		return nil
@@ -80,6 +84,27 @@ func DecodeBody(body []byte, v any) error {
 		return fmt.Errorf("%w: body %T: %w", ErrMalformed, v, err)
 	}
 	return nil
+}
+
+const (
+	bytesPerObject = 16 // the smallest real one is {"groupName":"P"}
+	someObjects    = 64
+)
+
+// countObjects counts the braces outside of strings.
+func countObjects(body []byte) int {
+	n, quoted := 0, false
+	for i := 0; i < len(body); i++ {
+		switch c := body[i]; {
+		case c == '"':
+			quoted = !quoted
+		case quoted && c == '\\':
+			i++
+		case !quoted && c == '{':
+			n++
+		}
+	}
+	return n
 }
 
 // Normalize returns fastjson's text as standard JSON: a bare number or word as a key becomes a string, a bare object as a

@@ -33,7 +33,13 @@ type Request interface {
 }
 
 // EncodeFields returns the fields of h; nil when h has none at all.
-func EncodeFields(h Header) Fields { return AppendFields(nil, h) }
+func EncodeFields(h Header) Fields {
+	const usual = 16 // fields of the longest header
+	if f := AppendFields(make(Fields, 0, usual), h); len(f) > 0 {
+		return f
+	}
+	return nil
+}
 
 // AppendFields appends the fields of h to dst.
 func AppendFields(dst Fields, h Header) Fields {

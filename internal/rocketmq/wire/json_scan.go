@@ -185,8 +185,10 @@ func (p *jsonScanner) text() (value string, null bool, err error) {
 	if err := p.skip(0); err != nil {
 		return "", false, err
 	}
-	value = p.s[start:p.i]
-	return value, value == "null", nil
+	if value = p.s[start:p.i]; value == "null" {
+		return "", true, nil
+	}
+	return value, false, nil
 }
 
 // int32 reads a number, quoted or not; null is 0.

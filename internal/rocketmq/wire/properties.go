@@ -60,14 +60,46 @@ func (m *Message) AllProperties() iter.Seq2[[]byte, []byte] { return Properties(
 
 // FindProperty is Message.Property on a text form.
 func FindProperty(text []byte, name string) (value []byte, ok bool) {
-	for len(text) > 0 {
-		var item []byte
-		item, text = cutProperty(text)
-		if len(item) > len(name)+1 && item[len(name)] == propertyLink && string(item[:len(name)]) == name && name != "" {
-			value, ok = item[len(name)+1:], true
+	n := len(name)
+	if n == 0 {
+		return nil, false
+	}
+	for len(text) > n {
+		end := bytes.IndexByte(text, propertyEnd)
+		if end < 0 {
+			end = len(text)
 		}
+		if end > n+1 && text[n] == propertyLink && string(text[:n]) == name {
+			value, ok = text[n+1:end:end], true
+		}
+		if end == len(text) {
+			break
+		}
+		text = text[end+1:]
 	}
 	return value, ok
+}
+
+// FindProperties looks for several properties in one pass: values[i] becomes the last value of names[i], nil when there is
+// none. values must be as long as names.
+func FindProperties(text []byte, names []string, values [][]byte) {
+	clear(values[:len(names)])
+	for len(text) > 0 {
+		end := bytes.IndexByte(text, propertyEnd)
+		if end < 0 {
+			end = len(text)
+		}
+		for i, name := range names {
+			n := len(name)
+			if end > n+1 && n > 0 && text[n] == propertyLink && string(text[:n]) == name {
+				values[i] = text[n+1 : end : end]
+			}
+		}
+		if end == len(text) {
+			return
+		}
+		text = text[end+1:]
+	}
 }
 
 // Properties yields the properties of a text form. What Java drops is dropped: an item without name, link or value.
