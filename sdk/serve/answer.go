@@ -1,0 +1,256 @@
+package serve
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/streamd/streamd/internal/border"
+	"github.com/streamd/streamd/internal/frame"
+	"github.com/streamd/streamd/sdk"
+	"github.com/streamd/streamd/sdk/pluginv1"
+)
+
+// linger is how long verdicts wait for others while the lane is busy. An idle worker reports at once.
+const linger = 200 * time.Microsecond
+
+// answer is a verdict that is more than a plain ack: one with outputs, a failure, or a record given back.
+type answer struct {
+	batch   *batch
+	verdict frame.Verdict
+	outputs []sdk.Output
+	size    int // bytes of the outputs
+}
+
+// settle takes the author's word for one record, and tells whether it is an ack. It takes no lock for a plain one.
+func (l *lane) settle(t *task, err error) bool {
+	m := &t.batch.messages[t.index]
+	outputs := m.Outputs()
+	if err == nil && len(outputs) == 0 {
+		t.batch.ack(t.index)
+		return true
+	}
+	v := sdk.VerdictOf(err)
+	a := answer{batch: t.batch, verdict: frame.Verdict{Index: uint32(t.index), Delay: v.Delay, Class: v.Class, Text: v.Text}}
+	switch v.Kind {
+	case sdk.Acked:
+		a.verdict.Kind, a.outputs, a.size = frame.VerdictAck, outputs, outputSize(outputs)
+	case sdk.Rejected:
+		a.verdict.Kind = frame.VerdictReject
+	default:
+		a.verdict.Kind = frame.VerdictRetry
+	}
+	l.answer(a)
+	return v.Kind == sdk.Acked
+}
+
+// giveBack answers records that the author has not seen.
+func (l *lane) giveBack(tasks ...*task) {
+	l.answersMu.Lock()
+	for _, t := range tasks {
+		l.answers = append(l.answers, answer{batch: t.batch, verdict: frame.Verdict{Index: uint32(t.index), Kind: frame.VerdictUntouched}})
+	}
+	l.answersMu.Unlock()
+}
+
+func (l *lane) answer(a answer) {
+	l.answersMu.Lock()
+	l.answers = append(l.answers, a)
+	l.answersMu.Unlock()
+}
+
+func outputSize(outputs []sdk.Output) int {
+	n := 0
+	for i := range outputs {
+		n += len(outputs[i].Body)
+		for k, v := range outputs[i].Properties {
+			n += len(k) + len(v) + 2
+		}
+	}
+	return n
+}
+
+// touch says that there is something to report; the reporter does so within the linger time.
+func (l *lane) touch() {
+	if !l.dirty.Load() && l.dirty.CompareAndSwap(false, true) {
+		kick(l.report)
+	}
+}
+
+// flush reports everything that is answered: one Results frame for each batch with news, then credits. Whoever calls it
+// does the sending; a blocked send holds back later reports only.
+func (l *lane) flush() {
+	l.sendMu.Lock()
+	defer l.sendMu.Unlock()
+	l.dirty.Store(false)
+	l.collectAnswers()
+	l.tableMu.Lock()
+	l.scan = append(l.scan[:0], l.table...)
+	l.tableMu.Unlock()
+	finished, complete := 0, 0
+	for _, b := range l.scan {
+		finished += l.reportBatch(b)
+		if b.open == 0 {
+			complete++
+		}
+	}
+	clear(l.scan)
+	if complete > 0 {
+		l.tableMu.Lock()
+		l.table = slices.DeleteFunc(l.table, func(b *batch) bool { return b.open == 0 })
+		l.tableMu.Unlock()
+	}
+	l.grant(finished)
+	if l.outstanding.Add(int64(-finished)) == 0 && l.draining.Load() && !l.drained {
+		l.drained = true
+		l.send(&pluginv1.PluginFrame{F: &pluginv1.PluginFrame_Drained{Drained: &pluginv1.Drained{}}})
+		l.finish(nil)
+	}
+}
+
+// collectAnswers moves news from the workers to the reporting side: answers whose outputs the host has room for. Outputs that do not fit wait, and with them their verdict, but nothing else does.
+func (l *lane) collectAnswers() {
+	l.answersMu.Lock()
+	l.pending = append(l.pending, l.answers...)
+	clear(l.answers)
+	l.answers = l.answers[:0]
+	l.answersMu.Unlock()
+	held := l.pending[:0]
+	blocked := false
+	for _, a := range l.pending {
+		if len(a.outputs) > 0 {
+			// Any credit that is left lets one message pass, so that outputs larger than the whole credit do too.
+			if blocked = blocked || l.outputCredit.Load() <= 0; blocked {
+				held = append(held, a)
+				continue
+			}
+			l.outputCredit.Add(int64(-a.size))
+		}
+		l.ready[a.batch] = append(l.ready[a.batch], a)
+	}
+	clear(l.pending[len(held):])
+	l.pending = held
+}
+
+// reportBatch sends the news of one batch and returns how many records they answer.
+func (l *lane) reportBatch(b *batch) int {
+	r := &l.results
+	*r = frame.Results{Seq: b.Seq, AckRuns: r.AckRuns[:0], Verdicts: r.Verdicts[:0], Cause: r.Cause[:0],
+		OutputDelay: r.OutputDelay[:0], OutputShardingKey: r.OutputShardingKey[:0]}
+	l.outputs.Reset()
+	n := l.newAcks(b)
+	for _, a := range l.ready[b] {
+		n++
+		if a.verdict.Kind == frame.VerdictAck {
+			r.AckRuns = append(r.AckRuns, a.verdict.Index, 1)
+			l.addOutputs(a)
+		} else {
+			r.Verdicts = append(r.Verdicts, a.verdict)
+		}
+	}
+	delete(l.ready, b)
+	if n == 0 {
+		return 0
+	}
+	b.open -= n
+	r.Outputs = *l.outputs.Records()
+	e := frame.EncodeResults(r)
+	l.send(&e)
+	return n
+}
+
+// newAcks turns bits that are new into runs.
+func (l *lane) newAcks(b *batch) (n int) {
+	run := [2]uint32{}
+	for w := range b.acked {
+		now := b.acked[w].Load()
+		fresh := now &^ b.reported[w]
+		if fresh == 0 {
+			continue
+		}
+		b.reported[w] = now
+		if fresh == ^uint64(0) { // the common case: a whole word
+			n += 64
+			run = l.extend(run, uint32(w*64), 64)
+			continue
+		}
+		for i := range 64 {
+			if fresh>>i&1 == 1 {
+				n++
+				run = l.extend(run, uint32(w*64+i), 1)
+			}
+		}
+	}
+	if run[1] > 0 {
+		l.results.AckRuns = append(l.results.AckRuns, run[0], run[1])
+	}
+	return n
+}
+
+// extend adds records to the current run of acks, or closes it and begins another.
+func (l *lane) extend(run [2]uint32, start, count uint32) [2]uint32 {
+	switch {
+	case run[1] == 0:
+		return [2]uint32{start, count}
+	case run[0]+run[1] == start:
+		return [2]uint32{run[0], run[1] + count}
+	default:
+		l.results.AckRuns = append(l.results.AckRuns, run[0], run[1])
+		return [2]uint32{start, count}
+	}
+}
+
+func (l *lane) addOutputs(a answer) {
+	r := &l.results
+	for i := range a.outputs {
+		o := &a.outputs[i]
+		l.outputs.Append(&frame.Record{
+			Topic: o.Topic, Tag: o.Tag, Keys: strings.Join(o.Keys, " "), Properties: l.propertyText(o.Properties), Body: o.Body,
+		})
+		r.Cause = append(r.Cause, a.verdict.Index)
+		r.OutputDelay = append(r.OutputDelay, o.Delay)
+		r.OutputShardingKey = append(r.OutputShardingKey, strings.ToValidUTF8(o.ShardingKey, "\uFFFD"))
+	}
+}
+
+// propertyText writes properties in RocketMQ's text form, sorted, so that equal outputs are equal bytes.
+func (l *lane) propertyText(properties map[string]string) []byte {
+	names := l.names[:0]
+	for name := range properties {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	text := l.text[:0]
+	for _, name := range names {
+		text = append(append(append(append(text, name...), '\x01'), properties[name]...), '\x02')
+	}
+	l.names, l.text = names, text
+	return text
+}
+
+// grant gives credits back in quarters of the window, so that a batch of one costs no frame of its own. What is held back
+// is less than the window, so the host can always send.
+func (l *lane) grant(finished int) {
+	l.ungranted += finished
+	if l.ungranted < max(1, l.credits/4) {
+		return
+	}
+	l.send(border.Raw(frame.AppendPluginCredit(nil, uint64(l.ungranted))))
+	l.ungranted = 0
+}
+
+// send writes one frame; sendMu is held. After an error nothing is sent any more: the lane is over.
+func (l *lane) send(message any) {
+	if l.sendErr != nil {
+		return
+	}
+	if err := l.stream.SendMsg(message); err != nil {
+		l.sendErr = err
+		l.finish(err)
+	}
+}
+
+// sendStarted tells the host that a record runs long; sendMu is held.
+func (l *lane) sendStarted(t *task) {
+	l.send(border.Raw(frame.AppendStarted(nil, frame.Ref{Seq: t.batch.Seq, Index: uint32(t.index)})))
+}
