@@ -29,10 +29,10 @@ func Strategy[C, S any](name string, build func(context.Context, C, sdk.Env) (S,
 			return nil, err
 		}
 		if s, ok := any(built).(sdk.Strategy); ok {
-			return &strategySolver{s}, nil
+			return &strategySolver{s, s.Needs()}, nil
 		}
 		if s, ok := any(built).(sdk.MemberStrategy); ok {
-			return &memberSolver{s}, nil
+			return newMemberSolver(s), nil
 		}
 		return nil, fmt.Errorf("strategy %s: its build function returned nothing", name)
 	})
@@ -42,10 +42,16 @@ func Strategy[C, S any](name string, build func(context.Context, C, sdk.Env) (S,
 }
 
 // strategySolver answers Solve with a strategy that maps every queue at once.
-type strategySolver struct{ strategy sdk.Strategy }
+type strategySolver struct {
+	strategy sdk.Strategy
+	needs    sdk.Needs
+}
 
 // Needs is what the configured strategy reads and promises; the answer to Configure carries it.
-func (s *strategySolver) Needs() sdk.Needs { return s.strategy.Needs() }
+func (s *strategySolver) Needs() sdk.Needs { return s.needs }
+
+// Close closes the strategy if it can be closed.
+func (s *strategySolver) Close() error { return closeStrategy(s.strategy) }
 
 func (s *strategySolver) Solve(_ context.Context, request *pluginv1.SolveRequest) (*pluginv1.SolveResponse, error) {
 	in, err := strategyInput(request)
@@ -61,17 +67,25 @@ func (s *strategySolver) Solve(_ context.Context, request *pluginv1.SolveRequest
 
 // memberSolver answers Solve with a strategy that knows one member's share: it is asked for each member of request.Ask.
 // What it claims is passed on as it is, mistakes included: the host judges it and names the broken rule.
-type memberSolver struct{ strategy sdk.MemberStrategy }
+type memberSolver struct {
+	strategy sdk.MemberStrategy
+	needs    sdk.Needs
+}
 
 // Needs is what the configured strategy reads and promises.
-func (s *memberSolver) Needs() sdk.Needs {
-	var needs sdk.Needs
-	if n, ok := s.strategy.(interface{ Needs() sdk.Needs }); ok {
-		needs = n.Needs()
+func (s *memberSolver) Needs() sdk.Needs { return s.needs }
+
+func newMemberSolver(strategy sdk.MemberStrategy) *memberSolver {
+	s := &memberSolver{strategy: strategy}
+	if n, ok := strategy.(interface{ Needs() sdk.Needs }); ok {
+		s.needs = n.Needs()
 	}
-	needs.PerMember = true
-	return needs
+	s.needs.PerMember = true
+	return s
 }
+
+// Close closes the strategy if it can be closed.
+func (s *memberSolver) Close() error { return closeStrategy(s.strategy) }
 
 func (s *memberSolver) Solve(ctx context.Context, request *pluginv1.SolveRequest) (*pluginv1.SolveResponse, error) {
 	in, err := strategyInput(request)
@@ -107,6 +121,23 @@ func (s *memberSolver) Solve(ctx context.Context, request *pluginv1.SolveRequest
 		response.Claims = append(response.Claims, claimOf(member, share, index))
 	}
 	return response, nil
+}
+
+func closeStrategy(strategy any) error {
+	if c, ok := strategy.(sdk.Closer); ok {
+		return c.Close()
+	}
+	return nil
+}
+
+// needsOf is what the answer to Configure says of a configured strategy; nil for what is none.
+func needsOf(solver Solver) *pluginv1.Needs {
+	s, ok := solver.(interface{ Needs() sdk.Needs })
+	if !ok {
+		return nil
+	}
+	n := s.Needs()
+	return &pluginv1.Needs{Partial: n.Partial, Attributes: n.Attributes, Previous: n.Previous, PerMember: n.PerMember}
 }
 
 func claimOf(member int32, share []sdk.Queue, index map[sdk.Queue]uint32) *pluginv1.Claim {
