@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/streamd/streamd/internal/broker/damage"
 	"github.com/streamd/streamd/internal/broker/remote"
 	"github.com/streamd/streamd/internal/rocketmq/wire"
 )
@@ -59,6 +60,14 @@ func Cut() Action {
 // is not carried out.
 func HalfClose() Action {
 	return actionFunc(func(r *remote.Request, _ func(*remote.Request)) { r.Conn.CloseWrite() })
+}
+
+// Corrupt carries the request out and breaks the answer.
+func Corrupt(k damage.Kind) Action {
+	return actionFunc(func(r *remote.Request, next func(*remote.Request)) {
+		r.Tamper = func(frame []byte) { r.Conn.WriteRaw(damage.Apply(k, frame)) }
+		next(r)
+	})
 }
 
 // Reorder carries requests out and holds their answers back until n are there, then sends them in reverse. Lifting the
