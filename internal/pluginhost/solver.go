@@ -2,63 +2,31 @@ package pluginhost
 
 import (
 	"context"
-	"errors"
-	"fmt"
 
 	"github.com/streamd/streamd/sdk/pluginv1"
 )
 
-// OpenStrategy opens the strategy that was configured under instance, as Use of a plugin. It waits until a process has
-// taken the config, or ctx ends; a config that the plugin refuses and a component of another kind are errors at once.
-// config is as for the package's OpenStrategy; its Config is what the instance was configured with.
-func (h *Host) OpenStrategy(ctx context.Context, plugin string, config StrategyConfig) (*Strategy, error) {
-	return OpenStrategy(ctx, config, &solverHost{host: h, plugin: plugin, instance: config.Instance})
+// OpenStrategy opens the strategy that was configured (Configure) under config.Instance. It waits until a process has it
+// in force, or ctx ends, and then says why; a component that is no strategy is an error at once. config.Config is what
+// the instance was configured with. Any of the plugin's instances answers: they compute the same.
+func (h *Host) OpenStrategy(ctx context.Context, config StrategyConfig) (*Strategy, error) {
+	return OpenStrategy(ctx, config, &solverHost{host: h, instance: config.Instance})
 }
 
-// solverHost finds the process of a configured strategy among a plugin's instances: any answers the same.
+// solverHost finds the process of a configured strategy.
 type solverHost struct {
-	host             *Host
-	plugin, instance string
+	host     *Host
+	instance string
 }
 
 // Acquire implements SolverHost.
 func (s *solverHost) Acquire(ctx context.Context) (SolverProcess, error) {
-	for {
-		changed := s.host.changed.wait()
-		process, err := s.look()
-		if err == nil || errors.Is(err, errKind) || errors.Is(err, errRefused) {
-			return process, err
-		}
-		select {
-		case <-changed:
-		case <-s.host.quit:
-			return SolverProcess{}, errClosed
-		case <-ctx.Done():
-			return SolverProcess{}, fmt.Errorf("%w: %w", err, context.Cause(ctx))
-		}
-	}
-}
-
-// look returns the first process that took the config, or why there is none.
-func (s *solverHost) look() (SolverProcess, error) {
-	f := s.host.fleet(s.plugin)
-	if f == nil {
-		return SolverProcess{}, unknownPlugin(s.plugin)
-	}
-	var reason error
-	for _, slot := range f.slots {
-		g := slot.live()
-		if g == nil {
-			reason = errors.New(slot.why(s.host.now()))
-			continue
-		}
-		if err := g.ready(s.instance, pluginv1.Component_KIND_STRATEGY); err != nil {
-			reason = err
-			continue
-		}
-		return g.solver(s.instance), nil
-	}
-	return SolverProcess{}, reason
+	var process SolverProcess
+	err := s.host.acquire(ctx, s.instance, false, pluginv1.Component_KIND_STRATEGY, func(g *generation) error {
+		process = g.solver(s.instance)
+		return nil
+	})
+	return process, err
 }
 
 // solver is the generation as one that answers for a configured strategy.
