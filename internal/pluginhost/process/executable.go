@@ -135,3 +135,12 @@ func (e *Executable) hash(want string) error {
 	}
 	return fmt.Errorf("%s has sha256:%s, the config asks for sha256:%s; %s: %w", e.Path, sum, want, what, ErrChecksum)
 }
+
+// Dup returns the same opened program again; both are closed apart.
+func (e *Executable) Dup() (*Executable, error) {
+	fd, err := unix.FcntlInt(e.file.Fd(), unix.F_DUPFD_CLOEXEC, 3)
+	if err != nil {
+		return nil, fmt.Errorf("duplicating the descriptor of %s: %w", e.Path, err)
+	}
+	return &Executable{Path: e.Path, Checksum: e.Checksum, Script: e.Script, file: os.NewFile(uintptr(fd), e.Path)}, nil
+}

@@ -57,10 +57,10 @@ func transitions() map[rule]handler {
 		{Configuring, Exited}:     (*Core).ended,
 		{Configuring, Unwant}:     (*Core).kill,
 
-		{Ready, Exited}:      (*Core).ended,
-		{Ready, Tick}:        (*Core).healthy,
-		{Ready, Unwant}:      step(Draining, Halt, Drain),
-		{Ready, ConfigFault}: step(Draining, Halt, Drain),
+		{Ready, Exited}:  (*Core).ended,
+		{Ready, Tick}:    (*Core).healthy,
+		{Ready, Unwant}:  step(Draining, Halt, Drain),
+		{Ready, Replace}: step(Draining, Halt, Drain),
 
 		{Draining, Drained}:    step(Draining, Kill),
 		{Draining, Exited}:     (*Core).ended,

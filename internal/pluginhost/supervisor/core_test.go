@@ -70,7 +70,7 @@ func TestCore_life(t *testing.T) {
 		failed       = supervisor.StepFailed
 		drained      = supervisor.Drained
 		exited       = supervisor.Exited
-		refused      = supervisor.ConfigFault
+		refused      = supervisor.Replace
 	)
 	for name, tc := range map[string]struct {
 		events []supervisor.Kind
@@ -92,7 +92,7 @@ func TestCore_life(t *testing.T) {
 		"start fails while unwanted":  {[]supervisor.Kind{want, probed, unwant, failed}, supervisor.Stopped, nil},
 		"unwanted while it waits":     {[]supervisor.Kind{want, failed, unwant}, supervisor.Stopped, nil},
 		"wanted again while it ends":  {[]supervisor.Kind{want, probed, started, configured, unwant, drained, want, exited}, supervisor.Probing, []supervisor.Do{supervisor.Probe}},
-		"new config refused":          {[]supervisor.Kind{want, probed, started, configured, refused, drained, exited}, supervisor.Probing, []supervisor.Do{supervisor.Probe}},
+		"replaced on purpose":         {[]supervisor.Kind{want, probed, started, configured, refused, drained, exited}, supervisor.Probing, []supervisor.Do{supervisor.Probe}},
 		"late start event is nothing": {[]supervisor.Kind{want, probed, started, configured, started}, supervisor.Ready, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -180,7 +180,7 @@ func TestCore_oldGenerationsChangeNothing(t *testing.T) {
 	b.step(supervisor.Want, false)
 	b.toReady(t)
 	before := b.core.Status()
-	for k := supervisor.Probed; k <= supervisor.ConfigFault; k++ {
+	for k := supervisor.Probed; k <= supervisor.Replace; k++ {
 		if k == supervisor.Tick {
 			continue
 		}
@@ -202,7 +202,7 @@ func TestCore_properties(t *testing.T) {
 		serving, started := false, map[uint64]bool{}
 		for range rapid.IntRange(1, 200).Draw(t, "steps") {
 			b.now = b.now.Add(time.Duration(rapid.IntRange(0, 90_000).Draw(t, "ms")) * time.Millisecond)
-			kind := supervisor.Kind(rapid.IntRange(int(supervisor.Want), int(supervisor.ConfigFault)).Draw(t, "kind"))
+			kind := supervisor.Kind(rapid.IntRange(int(supervisor.Want), int(supervisor.Replace)).Draw(t, "kind"))
 			b.step(kind, rapid.Bool().Draw(t, "crash"))
 			s := b.core.Status()
 			for _, do := range b.last {

@@ -32,16 +32,16 @@ type Kind uint8
 
 // The kinds of events. All but Want, Unwant and Tick belong to a generation.
 const (
-	Want        Kind = iota + 1 // the process shall run
-	Unwant                      // the process shall end, in peace
-	Probed                      // the binary was checked and can be started
-	Started                     // the handshake came
-	Configured                  // the components took their configs
-	StepFailed                  // probing, starting or configuring failed, and no process is left
-	Drained                     // nothing is in flight any more
-	Exited                      // the process ended
-	Tick                        // a timer that was asked for has come
-	ConfigFault                 // the running process refused a new config; it is replaced
+	Want       Kind = iota + 1 // the process shall run
+	Unwant                     // the process shall end, in peace
+	Probed                     // the binary was checked and can be started
+	Started                    // the handshake came
+	Configured                 // the components took their configs
+	StepFailed                 // probing, starting or configuring failed, and no process is left
+	Drained                    // nothing is in flight any more
+	Exited                     // the process ended
+	Tick                       // a timer that was asked for has come
+	Replace                    // the process shall end in peace and be started anew
 )
 
 // Event is what happened.

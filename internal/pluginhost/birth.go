@@ -1,0 +1,159 @@
+package pluginhost
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	goplugin "github.com/hashicorp/go-plugin"
+	gorunner "github.com/hashicorp/go-plugin/runner"
+
+	"github.com/streamd/streamd/internal/border"
+	"github.com/streamd/streamd/internal/pluginhost/memlimit"
+	"github.com/streamd/streamd/internal/pluginhost/process"
+	"github.com/streamd/streamd/sdk/pluginv1"
+)
+
+// sharedPageFD is the descriptor of the shared page in a plugin: the first extra one.
+const sharedPageFD = 3
+
+// lastLines is how many of a dead plugin's lines go into errors.
+const lastLines = 20
+
+func (g *generation) environment() []string {
+	host := map[string]string{
+		border.EnvPageFD:   strconv.Itoa(sharedPageFD),
+		border.EnvLogLevel: g.host.logLevel(),
+	}
+	if socket := g.host.traceSocket(g.name); socket != "" {
+		host[border.EnvOTLPSocket] = socket
+	}
+	config := g.spec.Env
+	if _, set := config["GOMEMLIMIT"]; g.spec.Memory > 0 && !set {
+		// A soft limit below the hard one lets a Go plugin collect garbage before it is killed.
+		host["GOMEMLIMIT"] = strconv.FormatInt(g.spec.Memory*8/10, 10)
+	}
+	return process.Environment(config, host)
+}
+
+// processSpec says what to execute.
+func (g *generation) processSpec(exe *process.Executable) process.Spec {
+	spec := process.Spec{
+		Executable: exe, Args: g.spec.Command, Env: g.environment(), Dir: g.spec.Dir, ExtraFiles: []*os.File{g.shared.file},
+	}
+	if dir := g.limit.Dir(); dir != nil {
+		spec.CgroupFD = int(dir.Fd())
+	}
+	return spec
+}
+
+func (g *generation) runnerFunc() func(hclog.Logger, *exec.Cmd, string) (gorunner.Runner, error) {
+	return func(_ hclog.Logger, cmd *exec.Cmd, dir string) (gorunner.Runner, error) {
+		g.runner.prepare(cmd, dir)
+		return g.runner, nil
+	}
+}
+
+// start executes the process and connects. On an error nothing of it is left; crash tells whether it was the code's own
+// doing: it ran, and ended or never came to its handshake.
+func (g *generation) start() (crash bool, err error) {
+	g.client = goplugin.NewClient(g.clientConfig())
+	late := time.AfterFunc(g.spec.StartTimeout, g.startTimedOut)
+	protocol, err := g.client.Client()
+	late.Stop()
+	if err == nil {
+		err = g.runner.failure()
+	}
+	if err != nil {
+		return g.stillborn(err)
+	}
+	grpcClient, ok := protocol.(*goplugin.GRPCClient)
+	if !ok {
+		return g.stillborn(fmt.Errorf("go-plugin made a %T", protocol))
+	}
+	g.mu.Lock()
+	g.conn = grpcClient.Conn
+	g.api = pluginv1.NewPluginClient(g.conn)
+	g.mu.Unlock()
+	g.heard()
+	return false, nil
+}
+
+func (g *generation) startTimedOut() {
+	g.runner.fail(fmt.Errorf("it sent no handshake within %s; if it needs longer to start, raise start_timeout", g.spec.StartTimeout))
+	if p := g.process(); p != nil {
+		g.quit(p)
+	}
+}
+
+// stillborn cleans up after a failed start and puts the reason into words.
+func (g *generation) stillborn(err error) (crash bool, _ error) {
+	text, p := err, g.process()
+	known := g.runner.failure()
+	if known != nil {
+		text = known
+	}
+	if p == nil {
+		g.release()
+		return false, fmt.Errorf("starting plugin %s: %w", g.name, text)
+	}
+	if known == nil && errors.Is(waitFor(p, pipeGrace), errGone) {
+		text = fmt.Errorf("it ended before its handshake (%s); run %s by hand to see why", p.Exit(), strings.Join(g.spec.Command, " "))
+		if p.Exit().Code == 0 {
+			text = fmt.Errorf("%w; a plugin must stay and serve", text)
+		}
+	}
+	// The group may hold processes that outlive their parent; the watch on the exit kills those.
+	if err := p.SignalGroup(syscall.SIGKILL); err != nil {
+		g.logger.Error("a process could not be killed", "error", err)
+	}
+	<-p.Exited()
+	<-g.runner.drained
+	if words := g.pump.Tail().Account(lastLines); words != "" {
+		text = fmt.Errorf("%w; its last words: %s", text, words)
+	}
+	g.release()
+	return !g.doomed(), fmt.Errorf("starting plugin %s (pid %d): %w", g.name, p.PID, text)
+}
+
+// waitFor returns errGone when the process ends within the limit.
+func waitFor(p *process.Process, limit time.Duration) error {
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	select {
+	case <-p.Exited():
+		return errGone
+	case <-timer.C:
+		return nil
+	}
+}
+
+// describe asks what the binary offers; a binary that was asked before with the same arguments is not asked again.
+func (g *generation) describe(ctx context.Context) error {
+	key := g.checksum + "\x00" + strings.Join(g.spec.Command, "\x00")
+	about := g.host.describes.get(key)
+	if about == nil {
+		ctx, cancel := context.WithTimeout(ctx, g.host.timing.Describe)
+		defer cancel()
+		var err error
+		about, err = g.api.Describe(ctx, &pluginv1.DescribeRequest{HostVersion: g.host.version})
+		if err != nil {
+			return fmt.Errorf("asking plugin %s what it offers: %w", g.name, g.explain(err))
+		}
+		g.host.describes.put(key, about)
+	}
+	g.mu.Lock()
+	g.about = about
+	g.mu.Unlock()
+	return nil
+}
+
+// mechanism is what holds its memory limit.
+func (g *generation) mechanism() memlimit.Mechanism { return g.limit.Mechanism() }

@@ -1,0 +1,234 @@
+package pluginhost
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	goplugin "github.com/hashicorp/go-plugin"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/streamd/streamd/internal/border"
+	"github.com/streamd/streamd/internal/frame"
+	"github.com/streamd/streamd/internal/pluginhost/memlimit"
+	"github.com/streamd/streamd/internal/pluginhost/plog"
+	"github.com/streamd/streamd/internal/pluginhost/process"
+	"github.com/streamd/streamd/sdk/pluginv1"
+)
+
+// generation is one start of a plugin process, from fork to the last byte of its pipes. It is never used again after its
+// end: a new start is a new generation, with a new go-plugin client.
+type generation struct {
+	host     *Host
+	fleet    *fleet
+	name     string
+	spec     PluginSpec
+	id       uint64
+	solo     bool
+	logger   *slog.Logger
+	checksum string
+	dir      string // private: sockets live here
+
+	pump   *plog.Pump
+	runner *runner
+	stdio  stdio
+	shared *sharedPage
+	page   *frame.Page
+	client *goplugin.Client
+	conn   *grpc.ClientConn
+	api    pluginv1.PluginClient
+	limit  memlimit.Group
+	about  *pluginv1.DescribeResponse
+
+	lastFrame  atomic.Int64 // Unix nanoseconds
+	rss        atomic.Int64
+	violations atomic.Uint64
+
+	mu      sync.Mutex
+	lanes   map[*Lane]struct{}
+	rows    [maxLanes]bool
+	configs map[string]*configured
+	fate    *frame.Lost // why the host ends it, when it does
+	text    frame.Lost  // what its lanes are told; set before dead is closed
+
+	dead chan struct{} // the process has ended and its last words are known
+	work sync.WaitGroup
+}
+
+// errGone is what a call to a process that ended by itself returns.
+var errGone = errors.New("the process is gone")
+
+func (h *Host) newGeneration(f *fleet, id uint64, solo bool, exe *process.Executable) (*generation, error) {
+	spec := f.spec
+	g := &generation{
+		host: h, fleet: f, name: spec.Name, spec: spec, id: id, solo: solo, checksum: exe.Checksum,
+		dir:   filepath.Join(h.run.Path, fmt.Sprintf("g%d", id)),
+		lanes: map[*Lane]struct{}{}, configs: map[string]*configured{}, dead: make(chan struct{}),
+	}
+	g.logger = h.logger.With("plugin", spec.Name, "generation", id)
+	g.pump = plog.NewPump(g.logger, h.now)
+	if err := os.Mkdir(g.dir, 0o700); err != nil {
+		return nil, fmt.Errorf("making the private directory of plugin %s: %w", spec.Name, err)
+	}
+	var err error
+	if g.shared, err = newSharedPage(); err != nil {
+		return nil, errors.Join(err, os.RemoveAll(g.dir))
+	}
+	g.page = g.shared.page
+	if g.limit, err = h.limiter.Group(fmt.Sprintf("%s-%d", spec.Name, id), spec.Memory); err != nil {
+		return nil, errors.Join(err, g.shared.close(), os.RemoveAll(g.dir))
+	}
+	g.stdio = g.newStdio()
+	g.runner = newRunner(spec.Name, h.spawner, g.processSpec(exe), !spec.TLSOff, g.pump)
+	return g, nil
+}
+
+// clientConfig tells go-plugin to do the handshake, TLS and the connection, and nothing else.
+func (g *generation) clientConfig() *goplugin.ClientConfig {
+	return &goplugin.ClientConfig{
+		HandshakeConfig:  goplugin.HandshakeConfig{MagicCookieKey: border.CookieKey, MagicCookieValue: border.CookieValue},
+		VersionedPlugins: map[int]goplugin.PluginSet{border.ProtocolVersion: {}},
+		AllowedProtocols: []goplugin.Protocol{goplugin.ProtocolGRPC},
+		RunnerFunc:       g.runnerFunc(),
+		UnixSocketConfig: &goplugin.UnixSocketConfig{TempDir: g.dir},
+		AutoMTLS:         !g.spec.TLSOff,
+		SkipHostEnv:      true,
+		SyncStdout:       g.stdio.stdout,
+		SyncStderr:       g.stdio.stderr,
+		StartTimeout:     g.spec.StartTimeout + time.Second, // ours comes first, with better words
+		Logger:           silentLogger(),
+		GRPCDialOptions:  g.host.link.DialOptions(),
+	}
+}
+
+// defaultFrame is what a plugin that says nothing takes, in bytes: gRPC's default.
+const defaultFrame = 4 << 20
+
+func (g *generation) pid() int {
+	if p := g.process(); p != nil {
+		return p.PID
+	}
+	return 0
+}
+
+func (g *generation) process() *process.Process {
+	return g.runner.process.Load()
+}
+
+func (g *generation) heard() { g.lastFrame.Store(g.host.now().UnixNano()) }
+
+func (g *generation) laneInfo(handler string) frame.LaneInfo {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	info := frame.LaneInfo{
+		Plugin: g.name, Version: g.about.GetVersion(), Checksum: g.checksum, Generation: g.id, PID: g.pid(), MaxBytes: defaultFrame,
+	}
+	if n := g.about.GetMaxMessageBytes(); n > 0 {
+		info.MaxBytes = int(min(n, border.MaxMessage))
+	}
+	if c := g.configs[handler]; c != nil {
+		info.ConfigHash = c.hash
+	}
+	return info
+}
+
+func (g *generation) takeRow() (uint32, frame.Row, bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for i := range g.rows {
+		if !g.rows[i] {
+			g.rows[i] = true
+			row, ok := g.page.Row(uint32(i))
+			return uint32(i), row, ok
+		}
+	}
+	return 0, frame.Row{}, false
+}
+
+func (g *generation) freeRow(number uint32) {
+	g.mu.Lock()
+	g.rows[number] = false
+	g.mu.Unlock()
+}
+
+// addLane refuses lanes of a generation that is on its way out.
+func (g *generation) addLane(l *Lane) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.fate != nil {
+		return errGone
+	}
+	select {
+	case <-g.dead:
+		return errGone
+	default:
+	}
+	g.lanes[l] = struct{}{}
+	g.work.Add(2) // its goroutines; see Lane.start
+	return nil
+}
+
+func (g *generation) dropLane(l *Lane) {
+	g.mu.Lock()
+	delete(g.lanes, l)
+	g.rows[l.number] = false
+	g.mu.Unlock()
+	g.host.laneGone(l)
+}
+
+func (g *generation) openLanes(handler string) []*Lane {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	lanes := make([]*Lane, 0, len(g.lanes))
+	for l := range g.lanes {
+		if handler == "" || l.spec.Handler == handler {
+			lanes = append(lanes, l)
+		}
+	}
+	return lanes
+}
+
+// drain lets lanes end in peace within the limit, and ends those that do not. handler "" means all.
+func (g *generation) drain(ctx context.Context, handler string, limit time.Duration) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	lanes := g.openLanes(handler)
+	for _, l := range lanes {
+		l.beginDrain(limit)
+	}
+	for _, l := range lanes {
+		select {
+		case <-l.done:
+		case <-g.dead:
+		case <-ctx.Done():
+			l.end(frame.Lost{Cause: frame.CauseSwap, Text: fmt.Sprintf("plugin %s was replaced or stopped, and %d records were unanswered after %s", g.name, l.InFlight(), limit)})
+		}
+	}
+}
+
+// explain turns the transport's word into the process's fate, when there is one.
+func (g *generation) explain(err error) error {
+	code := status.Code(err)
+	if code != codes.Unavailable && code != codes.Canceled && !errors.Is(err, errGone) {
+		return err
+	}
+	timer := time.NewTimer(obituaryWait)
+	defer timer.Stop()
+	select {
+	case <-g.dead:
+		return errors.New(g.death().Text)
+	case <-timer.C:
+		return err
+	}
+}
+
+// death tells lanes why they are lost; meaningful after dead is closed.
+func (g *generation) death() frame.Lost { return g.text }

@@ -1,0 +1,75 @@
+package pluginhost
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/streamd/streamd/internal/frame"
+	"github.com/streamd/streamd/sdk/pluginv1"
+)
+
+// supervise looks for hangs until the process is dead: records without an answer for their deadline and the grace, or a
+// process that gives no sign of life at all.
+func (g *generation) supervise() {
+	ticker := time.NewTicker(g.host.timing.Health)
+	defer ticker.Stop()
+	misses := 0
+	for {
+		select {
+		case <-ticker.C:
+		case <-g.dead:
+			return
+		}
+		if g.replaceOverdue() {
+			return
+		}
+		if g.alive() {
+			misses = 0
+			continue
+		}
+		if misses++; misses >= g.host.timing.Misses {
+			g.replace(frame.CauseHang, fmt.Sprintf("it gave no sign of life for %s: %d health checks without an answer and no frame",
+				g.host.now().Sub(time.Unix(0, g.lastFrame.Load())).Round(100*time.Millisecond), misses))
+			return
+		}
+	}
+}
+
+// alive tells whether the process was heard since the last look, or answers now. Any answer will do.
+func (g *generation) alive() bool {
+	before := g.lastFrame.Load()
+	if g.host.now().Sub(time.Unix(0, before)) < g.host.timing.Health {
+		return true
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), g.host.timing.HealthDeadline)
+	defer cancel()
+	_, err := g.api.Health(ctx, &pluginv1.HealthRequest{})
+	if code := status.Code(err); code == codes.DeadlineExceeded || code == codes.Unavailable {
+		return g.lastFrame.Load() != before
+	}
+	g.heard()
+	return true
+}
+
+// replaceOverdue replaces the process when a lane has waited too long.
+func (g *generation) replaceOverdue() bool {
+	now := g.host.now()
+	for _, l := range g.openLanes("") {
+		if l.spec.Deadline <= 0 {
+			continue
+		}
+		l.mu.Lock()
+		ref, since, late := l.ledger.overdue(now, l.spec.Deadline+g.host.timing.Grace)
+		l.mu.Unlock()
+		if late {
+			g.replace(frame.CauseHang, fmt.Sprintf("handler %s gave no answer for record %d of batch %d of stream %s for %s (deadline %s and %s grace); it must honor its context",
+				l.spec.Handler, ref.Index, ref.Seq, l.spec.Stream, now.Sub(since).Round(time.Millisecond), l.spec.Deadline, g.host.timing.Grace))
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,277 @@
+package pluginhost
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/streamd/streamd/internal/frame"
+	"github.com/streamd/streamd/sdk/pluginv1"
+)
+
+// openRetry is the pause after a ready process refused a lane.
+const openRetry = 250 * time.Millisecond
+
+// Open opens a lane to a handler's process. It blocks until the process is ready, has the handler's config in force and
+// has opened the lane, or until ctx ends; the error then says what it waited for. The lanes of a handler are spread over
+// the plugin's instances. A solo lane goes to a process of its own, started on demand, with a window of one record.
+//
+// A handler that is not configured, or whose component is no handler, is an error at once.
+func (h *Host) Open(ctx context.Context, spec frame.LaneSpec) (*Lane, error) {
+	var lane *Lane
+	err := h.acquire(ctx, spec.Handler, spec.Solo, pluginv1.Component_KIND_HANDLER, func(g *generation) (err error) {
+		lane, err = g.openLane(ctx, spec)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("opening a lane for handler %s: %w", spec.Handler, err)
+	}
+	return lane, nil
+}
+
+// acquire waits for a process in which an instance (a handler or a strategy) is in force, and calls use with it; while use
+// fails, it tries again until ctx ends.
+func (h *Host) acquire(ctx context.Context, instance string, solo bool, kind pluginv1.Component_Kind, use func(*generation) error) error {
+	var held *fleet // whose solo process this call keeps
+	defer func() {
+		if held != nil {
+			held.leaveSolo()
+		}
+	}()
+	for {
+		changed := h.changed.wait()
+		f, err := h.fleetOf(instance)
+		if err != nil {
+			return err
+		}
+		if solo && held != f {
+			if held != nil {
+				held.leaveSolo()
+			}
+			if held = f; f.useSolo() == nil {
+				held = nil
+			}
+		}
+		g, why := f.pick(instance, solo, kind)
+		if errors.Is(why, errKind) {
+			return why
+		}
+		if g != nil {
+			if why = use(g); why == nil {
+				held = nil // the lane keeps it from here on
+				return nil
+			}
+		}
+		if err := h.await(ctx, changed, g != nil); err != nil {
+			return fmt.Errorf("%w: %w", why, err)
+		}
+	}
+}
+
+// await returns nil when it is time to look again.
+func (h *Host) await(ctx context.Context, changed <-chan struct{}, soon bool) error {
+	var retry <-chan time.Time
+	if soon {
+		timer := time.NewTimer(openRetry)
+		defer timer.Stop()
+		retry, changed = timer.C, nil
+	}
+	select {
+	case <-changed:
+		return nil
+	case <-retry:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-h.quit:
+		return errClosed
+	}
+}
+
+func (h *Host) fleetOf(instance string) (*fleet, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closed {
+		return nil, errClosed
+	}
+	spec, ok := h.handlers[instance]
+	if !ok {
+		return nil, fmt.Errorf("there is no handler %s; add it under handlers:", instance)
+	}
+	p := h.plugins[spec.Plugin]
+	if p == nil || p.current == nil {
+		return nil, unknownPlugin(spec.Plugin)
+	}
+	return p.current, nil
+}
+
+// pick chooses the ready process with the fewest lanes; without one it says why.
+func (f *fleet) pick(instance string, solo bool, kind pluginv1.Component_Kind) (*generation, error) {
+	slots := f.slots
+	if solo {
+		f.mu.Lock()
+		slots = []*slot{f.solo}
+		f.mu.Unlock()
+		if slots[0] == nil {
+			return nil, fmt.Errorf("plugin %s is being replaced", f.spec.Name)
+		}
+	}
+	var ready []*generation
+	var why error
+	for _, s := range slots {
+		g := s.live()
+		if g == nil {
+			if why == nil {
+				why = errors.New(s.why(f.host.now()))
+			}
+			continue
+		}
+		if err := g.ready(instance, kind); err != nil {
+			why = err
+			continue
+		}
+		ready = append(ready, g)
+	}
+	if len(ready) == 0 {
+		return nil, why
+	}
+	return slices.MinFunc(ready, func(a, b *generation) int { return a.load() - b.load() }), nil
+}
+
+func (g *generation) load() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return len(g.lanes)
+}
+
+// laneGone is told of each lane's end.
+func (h *Host) laneGone(l *Lane) {
+	if l.spec.Solo {
+		l.gen.fleet.leaveSolo()
+	}
+}
+
+// Configure gives a plugin a handler's config, in place of an earlier one of the same name, and waits until the plugin has
+// judged it. When ctx ends before a process is ready the config stays, and is given to each process that comes up.
+//
+// The diagnostics point into the config. A config with errors is not an error of Configure: it stays, refused, and is
+// tried again from time to time; Open says so. When an earlier config of this name was in force, the error is returned
+// and the earlier one stays.
+func (h *Host) Configure(ctx context.Context, spec HandlerSpec) ([]Diagnostic, error) {
+	old, had := h.setHandler(spec)
+	if had && old.hash() == spec.hash() && old.Plugin == spec.Plugin {
+		return nil, nil
+	}
+	outcome, err := h.configureAll(ctx, spec)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("configuring handler %s: %w", spec.Name, err)
+	case had && outcome.err != nil:
+		h.setHandler(old)
+		h.work.Go(func() { h.restore(old) })
+		return outcome.diagnostics, fmt.Errorf("configuring handler %s: the earlier config stays: %w", spec.Name, outcome.err)
+	case outcome.err != nil && len(outcome.diagnostics) == 0:
+		return nil, fmt.Errorf("configuring handler %s: %w", spec.Name, outcome.err)
+	}
+	return outcome.diagnostics, nil
+}
+
+// Unconfigure forgets a handler. Its lanes drain; the process keeps the instance until its end.
+func (h *Host) Unconfigure(name string) {
+	h.mu.Lock()
+	spec, ok := h.handlers[name]
+	delete(h.handlers, name)
+	h.mu.Unlock()
+	if f := h.fleet(spec.Plugin); ok && f != nil {
+		for _, s := range f.all() {
+			if g := s.live(); g != nil {
+				g.forget(name)
+				h.work.Go(func() { g.drain(context.Background(), name, h.timing.Drain) })
+			}
+		}
+	}
+	h.changed.broadcast()
+}
+
+func (g *generation) forget(handler string) {
+	g.mu.Lock()
+	delete(g.configs, handler)
+	g.mu.Unlock()
+}
+
+func (h *Host) setHandler(spec HandlerSpec) (old HandlerSpec, had bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	old, had = h.handlers[spec.Name]
+	h.handlers[spec.Name] = spec
+	return old, had
+}
+
+func (h *Host) handlersOf(plugin string) []HandlerSpec {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var specs []HandlerSpec
+	for _, spec := range h.handlers {
+		if spec.Plugin == plugin {
+			specs = append(specs, spec)
+		}
+	}
+	slices.SortFunc(specs, func(a, b HandlerSpec) int { return strings.Compare(a.Name, b.Name) })
+	return specs
+}
+
+// configureAll gives a config to every ready process; it waits for one.
+func (h *Host) configureAll(ctx context.Context, spec HandlerSpec) (*configured, error) {
+	for {
+		changed := h.changed.wait()
+		f := h.fleet(spec.Plugin)
+		if f == nil {
+			return nil, unknownPlugin(spec.Plugin)
+		}
+		var outcome *configured
+		for _, s := range f.all() {
+			g := s.live()
+			if g == nil {
+				continue
+			}
+			if c := g.configureOnce(ctx, spec); outcome == nil || outcome.err == nil {
+				outcome = c
+			}
+		}
+		h.changed.broadcast()
+		if outcome != nil {
+			return outcome, nil
+		}
+		if err := h.await(ctx, changed, false); err != nil {
+			return nil, fmt.Errorf("%s: %w", f.slots[0].why(h.now()), err)
+		}
+	}
+}
+
+// configureOnce skips what the process got while it came up.
+func (g *generation) configureOnce(ctx context.Context, spec HandlerSpec) *configured {
+	g.mu.Lock()
+	c := g.configs[spec.Name]
+	g.mu.Unlock()
+	if c != nil && c.hash == spec.hash() {
+		return c
+	}
+	return g.configure(ctx, spec)
+}
+
+// restore gives an earlier config back to processes that took the refused one's place.
+func (h *Host) restore(old HandlerSpec) {
+	f := h.fleet(old.Plugin)
+	if f == nil {
+		return
+	}
+	for _, s := range f.all() {
+		if g := s.live(); g != nil {
+			g.configureOnce(context.Background(), old)
+		}
+	}
+	h.changed.broadcast()
+}

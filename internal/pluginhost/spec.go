@@ -1,0 +1,94 @@
+package pluginhost
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+)
+
+// PluginSpec is one entry under plugins:.
+type PluginSpec struct {
+	Name      string
+	Command   []string          // argv; [0] is a path, or a name in PATH
+	Dir       string            // working directory; "" = the host's
+	Checksum  string            // "sha256:..." of the file Command[0] names; "" = any
+	Instances int               // processes that share the lanes; 0 = 1
+	Env       map[string]string // added to the short list that every plugin gets
+	TLSOff    bool              // plain gRPC over the private socket; the default is mutual TLS
+	Memory    int64             // bytes a process and its children may hold; 0 = no limit
+	// StartTimeout bounds the time from exec to the handshake; 0 = 10 s.
+	StartTimeout time.Duration
+}
+
+// defaultStart is enough for a compiled plugin; a JVM or Python needs it raised.
+const defaultStart = 10 * time.Second
+
+func (s PluginSpec) withDefaults() PluginSpec {
+	s.Instances = max(1, s.Instances)
+	if s.StartTimeout <= 0 {
+		s.StartTimeout = defaultStart
+	}
+	return s
+}
+
+func (s PluginSpec) validate() error {
+	switch {
+	case s.Name == "":
+		return errors.New("a plugin needs a name")
+	case len(s.Command) == 0:
+		return fmt.Errorf("plugin %s has no command; write its binary under command:", s.Name)
+	case s.Memory < 0:
+		return fmt.Errorf("plugin %s has a memory limit of %d bytes; write a positive one or none", s.Name, s.Memory)
+	}
+	return nil
+}
+
+func (s PluginSpec) equal(o PluginSpec) bool {
+	return s.Name == o.Name && slices.Equal(s.Command, o.Command) && s.Dir == o.Dir && s.Checksum == o.Checksum &&
+		s.Instances == o.Instances && maps.Equal(s.Env, o.Env) && s.TLSOff == o.TLSOff && s.Memory == o.Memory && s.StartTimeout == o.StartTimeout
+}
+
+// HandlerSpec is one configured use of a plugin's component: an entry under handlers:, or a stream's strategy.
+type HandlerSpec struct {
+	Name   string
+	Plugin string
+	Use    string // component; "" when the plugin has only one
+	Config []byte // JSON; empty = {}
+}
+
+// hash identifies a config as delivered.
+func (s HandlerSpec) hash() string {
+	sum := sha256.Sum256(append([]byte(s.Use+"\x00"), s.Config...))
+	return "sha256:" + hex.EncodeToString(sum[:])
+}
+
+func (s HandlerSpec) config() []byte {
+	if len(s.Config) == 0 {
+		return []byte("{}")
+	}
+	return s.Config
+}
+
+// Diagnostic is what a plugin says about a config.
+type Diagnostic struct {
+	Warning bool   // else an error: the config is not taken
+	Pointer string // JSON pointer into the config
+	Text    string
+	Hint    string // what to write instead
+}
+
+// String is for logs and errors.
+func (d Diagnostic) String() string {
+	out := d.Text
+	if d.Pointer != "" {
+		out = d.Pointer + ": " + out
+	}
+	if d.Hint != "" {
+		out += "; " + d.Hint
+	}
+	return out
+}

@@ -1,0 +1,122 @@
+// Command faulty is a plugin for the host's tests that misbehaves on demand. Its first argument chooses how the process
+// behaves; what a record's body says chooses how it is answered.
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	goplugin "github.com/hashicorp/go-plugin"
+	"google.golang.org/grpc"
+
+	"github.com/streamd/streamd/internal/border"
+	"github.com/streamd/streamd/sdk/pluginv1"
+)
+
+func main() {
+	mode := "ok"
+	if len(os.Args) > 1 {
+		mode = os.Args[1]
+	}
+	before(mode)
+	link, err := border.NewLink()
+	if err != nil {
+		fatal(err)
+	}
+	server := &server{mode: mode}
+	if err := server.openPage(); err != nil {
+		fatal(err)
+	}
+	goplugin.Serve(&goplugin.ServeConfig{
+		HandshakeConfig:  goplugin.HandshakeConfig{MagicCookieKey: border.CookieKey, MagicCookieValue: cookie(mode)},
+		VersionedPlugins: map[int]goplugin.PluginSet{version(mode): {border.PluginName: &adapter{server: server}}},
+		GRPCServer: func(options []grpc.ServerOption) *grpc.Server {
+			return grpc.NewServer(append(options, link.ServerOptions()...)...)
+		},
+		Logger: quiet(),
+	})
+	if mode == "stubborn" {
+		select {}
+	}
+}
+
+func fatal(err error) {
+	fmt.Fprintln(os.Stderr, err)
+	os.Exit(1)
+}
+
+func cookie(mode string) string {
+	if mode == "wrong-magic" {
+		return "another-application"
+	}
+	return border.CookieValue
+}
+
+func version(mode string) int {
+	if mode == "wrong-version" {
+		return 99
+	}
+	return border.ProtocolVersion
+}
+
+// before does what goes wrong before the handshake.
+func before(mode string) {
+	switch mode {
+	case "exits":
+		fmt.Fprintln(os.Stderr, "no license found")
+		os.Exit(7)
+	case "prints":
+		fmt.Println("Welcome to acme!")
+	case "hangs":
+		select {}
+	case "stubborn":
+		signal.Ignore(syscall.SIGTERM)
+	case "environment":
+		fmt.Fprintln(os.Stderr, "ENV "+strings.Join(os.Environ(), " "))
+	case "grandchild":
+		child := exec.CommandContext(context.Background(), "sleep", "300")
+		child.Stdout, child.Stderr = os.Stdout, os.Stderr
+		if err := child.Start(); err != nil {
+			fatal(err)
+		}
+	}
+}
+
+// noise does what goes wrong on the pipes once the process serves.
+func noise(mode string) {
+	raw := os.NewFile(1, "stdout") // go-plugin replaces os.Stdout
+	switch mode {
+	case "floods":
+		line := []byte(strings.Repeat("x", 99) + "\n")
+		for range 100_000 {
+			_, _ = os.Stderr.Write(line)
+		}
+	case "long-line":
+		_, _ = raw.Write(append(bytes.Repeat([]byte("y"), 70<<10), '\n'))
+		_, _ = raw.Write(bytes.Repeat([]byte("z"), 300<<10))
+	case "bombs":
+		_, _ = io.WriteString(os.NewFile(2, "stderr"),
+			"{\"@message\":5}\n{\"@level\":{},\"@message\":[1],\"@timestamp\":7}\n{\"@level\":\"info\",\"@message\":null}\n")
+	}
+}
+
+type adapter struct {
+	goplugin.NetRPCUnsupportedPlugin
+	server *server
+}
+
+func (a *adapter) GRPCServer(_ *goplugin.GRPCBroker, s *grpc.Server) error {
+	pluginv1.RegisterPluginServer(s, a.server)
+	return nil
+}
+
+func (*adapter) GRPCClient(context.Context, *goplugin.GRPCBroker, *grpc.ClientConn) (any, error) {
+	return nil, nil
+}
