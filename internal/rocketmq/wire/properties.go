@@ -69,7 +69,7 @@ func FindProperty(text []byte, name string) (value []byte, ok bool) {
 		if end < 0 {
 			end = len(text)
 		}
-		if end > n+1 && text[n] == propertyLink && string(text[:n]) == name {
+		if end > n+1 && text[n] == propertyLink && string(text[:n]) == name && isName(name) {
 			value, ok = text[n+1:end:end], true
 		}
 		if end == len(text) {
@@ -91,7 +91,7 @@ func FindProperties(text []byte, names []string, values [][]byte) {
 		}
 		for i, name := range names {
 			n := len(name)
-			if end > n+1 && n > 0 && text[n] == propertyLink && string(text[:n]) == name {
+			if end > n+1 && n > 0 && text[n] == propertyLink && string(text[:n]) == name && isName(name) {
 				values[i] = text[n+1 : end : end]
 			}
 		}
@@ -101,6 +101,9 @@ func FindProperties(text []byte, names []string, values [][]byte) {
 		text = text[end+1:]
 	}
 }
+
+// isName tells whether a text can be a name at all: it ends where the first link stands.
+func isName(name string) bool { return strings.IndexByte(name, propertyLink) < 0 }
 
 // Properties yields the properties of a text form. What Java drops is dropped: an item without name, link or value.
 func Properties(text []byte) iter.Seq2[[]byte, []byte] {
