@@ -30,6 +30,7 @@ type Broker struct {
 	locks   *lockTable
 	holds   *holdTable
 	delays  *schedule
+	timers  *timers
 	ids     *idMaker
 	handle  map[code]handler
 
@@ -60,6 +61,7 @@ func New(c Config) *Broker {
 	}
 	b.members.expired = b.onExpired
 	b.delays = newSchedule(c.DelayLevels, b.store, b.deliver)
+	b.timers = &timers{deliver: b.deliver}
 	b.server = remote.NewServer(remote.Options{
 		Listen: c.Listen, Address: c.Address, Handle: b.serve, Gone: b.gone, MaxFrame: maxFrame, MaxPending: maxPending,
 		IdleTimeout: c.IdleTimeout, Version: c.Version, Logger: c.Logger,
@@ -85,6 +87,7 @@ func (b *Broker) Start() error {
 	b.mu.Unlock()
 	b.names.add(b.config.Name, b)
 	b.delays.start()
+	b.timers.start()
 	return nil
 }
 
@@ -93,6 +96,7 @@ func (b *Broker) Start() error {
 func (b *Broker) Stop() error {
 	b.names.remove(b.config.Name)
 	b.delays.stop()
+	b.timers.stop()
 	err := b.server.Close()
 	b.holds.clear()
 	b.locks.clear()

@@ -108,12 +108,13 @@ const fillBatch = 1024
 // Fill stores n messages of size bytes of body, spread evenly over the queues of a topic: a load for benchmarks.
 func (b *Broker) Fill(topic string, queues int32, n, size int) error {
 	b.CreateTopic(topic, queues)
+	body := make([]byte, size)
 	for left, queue := n, int32(0); left > 0; queue = (queue + 1) % queues {
 		count := min(left, fillBatch)
 		left -= count
 		records := make([]memstore.Record, 0, count)
 		for range count {
-			d := b.direct(Message{Topic: topic, Queue: queue, Body: make([]byte, size), Tag: "fill"})
+			d := b.direct(Message{Topic: topic, Queue: queue, Body: body, Tag: "fill"})
 			raw, hash, err := b.encode(d, d.properties.text())
 			if err != nil {
 				return fmt.Errorf("filling %s: %w", topic, err)

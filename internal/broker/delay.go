@@ -104,7 +104,7 @@ func (s *schedule) takeDue(level int) ([]byte, bool) {
 	return raw[0], true
 }
 
-// deliver stores a scheduled message in the topic it was meant for. Its properties stay as they are: consumers of
+// deliver stores a message that waited in the topic it was meant for. Its properties stay as they are: consumers of
 // RocketMQ see DELAY, REAL_TOPIC and REAL_QID.
 func (b *Broker) deliver(raw []byte) {
 	m := new(wire.Message)

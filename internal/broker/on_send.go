@@ -141,6 +141,10 @@ func (b *Broker) checkOne(r *remote.Request, s sending, d *draft) *remote.Answer
 	if s.sysFlag&wire.SysFlagTransaction == wire.SysFlagPrepared || strings.EqualFold(d.properties.get(wire.PropHalfMessage), "true") {
 		return b.refuseSend(wire.RespNoPermission, fmt.Sprintf("the broker[%s] sending transaction message is forbidden", b.Address()))
 	}
+	now := time.Now().UnixMilli()
+	if due, ok := timerDue(d.properties, now); ok && due-now > maxTimerDelay.Milliseconds() {
+		return b.refuseSend(wire.RespMessageIllegal, remarkTimer)
+	}
 	if wire.IsRetryTopic(s.topic) {
 		return b.divertRetry(r, s, d)
 	}

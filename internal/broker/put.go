@@ -26,6 +26,7 @@ type draft struct {
 // put stores one message, or schedules it when it asks for a delay, and wakes the pulls that wait for it.
 func (b *Broker) put(d *draft) (memstore.Position, error) {
 	d.delay(len(b.config.DelayLevels))
+	due, waits := d.toTimer()
 	raw, hash, err := b.encode(d, d.properties.text())
 	if err != nil {
 		return memstore.Position{}, err
@@ -33,6 +34,10 @@ func (b *Broker) put(d *draft) (memstore.Position, error) {
 	positions, err := b.append(d.topic, d.queue, memstore.Record{Raw: raw, TagHash: hash})
 	if err != nil {
 		return memstore.Position{}, err
+	}
+	if waits {
+		stored := b.store.Messages(d.topic, d.queue, positions[0].QueueOffset, 1)
+		b.timers.add(due, stored[0])
 	}
 	return positions[0], nil
 }

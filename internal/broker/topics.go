@@ -41,6 +41,7 @@ func newTopicTable(c Config) *topicTable {
 	for _, topic := range []wire.TopicConfig{
 		newTopic(wire.DefaultTopic, c.DefaultQueues, inherit),
 		newTopic(wire.ScheduleTopic, int32(len(c.DelayLevels)), permUsual), //nolint:gosec // A handful of levels.
+		newTopic(wire.TimerTopic, 1, permUsual),
 		newTopic(wire.HalfTopic, 1, permUsual),
 		newTopic(wire.HalfOpTopic, 1, permUsual),
 		newTopic(wire.TransCheckMaxTopic, 1, permUsual),

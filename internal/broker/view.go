@@ -107,7 +107,7 @@ func (b *Broker) Group(name string) (wire.SubscriptionGroup, bool) { return b.gr
 
 // Delayed is how many messages wait for their delay to end.
 func (b *Broker) Delayed() int {
-	n := 0
+	n := b.timers.count()
 	for _, next := range b.delays.positions() {
 		n += next
 	}
