@@ -66,7 +66,8 @@ func checkHost(host string, bracketed bool) error {
 		}
 		return nil
 	}
-	for label := range strings.SplitSeq(strings.TrimSuffix(host, "."), ".") {
+	host = strings.TrimSuffix(host, ".") // a rooted name
+	for label := range strings.SplitSeq(host, ".") {
 		if !validLabel(label) {
 			return fmt.Errorf("%q is no host name", host)
 		}
