@@ -21,6 +21,8 @@ type Broker interface {
 
 	// Queues returns the readable queues of a topic, sorted. rocketmq.ErrTopicNotFound when no name server knows it.
 	Queues(ctx context.Context, topic string) ([]sdk.Queue, error)
+	// WritableQueues returns the queues of a topic that take messages; empty when the topic is known and takes none.
+	WritableQueues(ctx context.Context, topic string) ([]sdk.Queue, error)
 	// RouteChanged calls f after the route of topic changed, until the returned stop is called.
 	RouteChanged(topic string, f func()) (stop func())
 	// Members lists the client ids of a group as one broker of the topic sees them.

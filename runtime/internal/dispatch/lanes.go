@@ -1,0 +1,96 @@
+package dispatch
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	"github.com/streamd/streamd/internal/frame"
+)
+
+// The pauses between failed openings; the host has its own for the process.
+const (
+	firstOpenPause = 50 * time.Millisecond
+	longOpenPause  = 5 * time.Second
+)
+
+// keepOpen keeps the lane of one shard open until ctx ends.
+func (d *Dispatcher) keepOpen(ctx context.Context, shard int) {
+	spec := d.cfg.Spec
+	spec.Shard = shard
+	failures := 0
+	for ctx.Err() == nil {
+		opened, err := d.runLane(ctx, spec)
+		if opened {
+			failures = 0
+		}
+		if err == nil {
+			continue
+		}
+		failures++
+		d.noteOpen(err)
+		pause(ctx, failures)
+	}
+}
+
+func pause(ctx context.Context, failures int) {
+	p := firstOpenPause
+	for range min(failures, 10) {
+		p *= 2
+	}
+	p = min(p, longOpenPause)
+	t := time.NewTimer(p/2 + rand.N(p/2))
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+	case <-t.C:
+	}
+}
+
+// openSolo opens the lane of a process that sees one record at a time.
+func (d *Dispatcher) openSolo(ctx context.Context) {
+	spec := d.cfg.Spec
+	spec.Solo, spec.Concurrency, spec.Credits = true, 1, 1
+	if opened, err := d.runLane(ctx, spec); err != nil && !opened {
+		d.noteOpen(err)
+		pause(ctx, 1)
+		d.push(Input{Kind: InEvent, Lane: noLane, Event: frame.Event{Kind: frame.EventLost, Lost: &frame.Lost{Cause: frame.CauseStopped, Text: err.Error()}}})
+	}
+}
+
+func (d *Dispatcher) noteOpen(err error) {
+	d.mu.Lock()
+	d.lastErr = err
+	d.mu.Unlock()
+	d.cfg.Logger.Warn("handler's lane is not open", "handler", d.cfg.Spec.Handler, "stream", d.cfg.Spec.Stream, "error", err.Error())
+}
+
+// runLane opens one lane and forwards its events until its last. opened tells whether it had been open.
+func (d *Dispatcher) runLane(ctx context.Context, spec frame.LaneSpec) (opened bool, err error) {
+	l, err := d.cfg.Open(ctx, spec)
+	if err != nil {
+		return false, err
+	}
+	id := d.admit(l, spec.Solo)
+	stop := context.AfterFunc(ctx, func() { l.Abort(context.Cause(ctx)) })
+	defer stop()
+	last := false
+	for e := range l.Events() {
+		last = e.Kind == frame.EventLost || e.Kind == frame.EventDrained
+		d.push(Input{Kind: InEvent, Lane: id, Event: e})
+	}
+	if !last { // a host that closes without a word: nothing is known of what was out
+		d.push(Input{Kind: InEvent, Lane: id, Event: frame.Event{Kind: frame.EventLost, Lost: &frame.Lost{Cause: frame.CauseProtocol, Text: "lane closed without a last event"}}})
+	}
+	return true, nil
+}
+
+// admit gives a lane its id and tells the core.
+func (d *Dispatcher) admit(l Lane, solo bool) LaneID {
+	d.openMu.Lock()
+	d.nextID++
+	id := d.nextID
+	d.openMu.Unlock()
+	d.push(Input{Kind: InOpened, Lane: id, Info: l.Info(), Solo: solo, lane: l})
+	return id
+}

@@ -1,0 +1,195 @@
+package dispatch
+
+import (
+	"slices"
+	"time"
+
+	"github.com/streamd/streamd/internal/frame"
+	"github.com/streamd/streamd/runtime/internal/queue"
+)
+
+// soloState follows the one lane where suspects run alone.
+type soloState struct {
+	state soloPhase
+	lane  *lane
+}
+
+type soloPhase uint8
+
+const (
+	soloNone soloPhase = iota
+	soloOpening
+	soloOpen
+	soloClosing
+)
+
+// lossesToSuspect is how many lanes may die with a message in flight before it counts as a suspect though nobody named
+// it: a plugin without the shared page names none.
+const lossesToSuspect = 3
+
+// The pauses between a message's solo tries while nothing speaks for the plugin.
+const (
+	firstSoloPause = time.Second
+	longSoloPause  = 30 * time.Second
+)
+
+// lost takes everything back that was out on a lane. None of it is an attempt (design.md 7).
+func (c *Core) lost(now time.Time, l *lane, lost *frame.Lost) {
+	c.lanes = slices.DeleteFunc(c.lanes, func(o *lane) bool { return o == l })
+	c.running = slices.DeleteFunc(c.running, func(r running) bool { return r.lane == l })
+	if l.solo {
+		c.solo = soloState{}
+	}
+	if lost.Cause != frame.CauseSwap && lost.Cause != frame.CauseStopped {
+		c.counters.LanesLost++
+	}
+	crash := blames(lost.Cause)
+	if crash {
+		c.counters.Crashes++
+	}
+	for _, r := range lost.Suspects {
+		c.suspect(now, l, r, lost)
+	}
+	c.takeBack(now, l, crash, lost)
+}
+
+// blames tells whether a cause says something against a message.
+func blames(cause frame.Cause) bool {
+	return cause == frame.CauseCrash || cause == frame.CauseHang || cause == frame.CauseMemory
+}
+
+func (c *Core) suspect(now time.Time, l *lane, r frame.Ref, lost *frame.Lost) {
+	f := l.flights[r.Seq]
+	if f == nil {
+		return
+	}
+	if d := l.answer(f, r.Index); d != nil {
+		c.accuse(now, d, l, lost)
+	}
+}
+
+// takeBack requeues what is left, the highest first, so that each queue has its order again.
+func (c *Core) takeBack(now time.Time, l *lane, crash bool, lost *frame.Lost) {
+	seqs := make([]uint64, 0, len(l.flights))
+	for seq := range l.flights {
+		seqs = append(seqs, seq)
+	}
+	slices.Sort(seqs)
+	for _, seq := range slices.Backward(seqs) {
+		f := l.flights[seq]
+		for i := len(f.items) - 1; i >= 0; i-- {
+			d := f.items[i]
+			if d == nil {
+				continue
+			}
+			if crash {
+				d.Losses++
+			}
+			if crash && (l.solo || d.Losses >= lossesToSuspect && len(lost.Suspects) == 0) {
+				c.accuse(now, d, l, lost)
+				continue
+			}
+			c.counters.Redelivered++
+			if d.Crash.Count > 0 {
+				c.backToSuspects(d)
+				continue
+			}
+			c.requeue(now, d)
+		}
+	}
+}
+
+// accuse notes a crash against a message: it runs alone from now on, and is poison once the plugin has proved, between
+// two of its solo crashes, that it can do its work.
+func (c *Core) accuse(now time.Time, d *queue.Delivery, l *lane, lost *frame.Lost) {
+	k := &d.Crash
+	k.Count++
+	k.Text = lost.Text
+	c.counters.Suspects++
+	class := "crash"
+	if lost.Cause == frame.CauseHang {
+		class = "hang"
+	}
+	c.act(Action{Kind: ActFailure, D: d, Verdict: frame.Verdict{Class: class, Text: lost.Text}, Info: &l.info})
+	if l.solo {
+		if k.Solo > 0 && k.Key == l.key && c.acks[l.key] > k.Acks {
+			c.counters.Poisoned++
+			c.verdict(d, l, frame.Verdict{Kind: frame.VerdictReject, Class: "crash", Text: lost.Text})
+			return
+		}
+		if k.Solo == 0 || k.Key != l.key {
+			k.Key, k.Acks, k.Solo = l.key, c.acks[l.key], 0
+		}
+		k.Solo++
+		k.NotUntil = now.Add(soloPause(k.Solo))
+	}
+	c.backToSuspects(d)
+}
+
+func soloPause(crashes int) time.Duration {
+	d := firstSoloPause
+	for range min(crashes-1, 10) {
+		d *= 2
+	}
+	return min(d, longSoloPause)
+}
+
+// backToSuspects lets a message wait for its solo try; it counts as returned meanwhile.
+func (c *Core) backToSuspects(d *queue.Delivery) {
+	s := c.source(d.Own)
+	s.out--
+	d.StartedAt = time.Time{}
+	if s.revoked {
+		c.dropAll(d.Own, []*queue.Delivery{d}, true)
+		c.forget(s)
+		return
+	}
+	c.suspects = append(c.suspects, d)
+	c.returned(d)
+}
+
+// trySolo runs the next suspect alone, opens the lane for it, or closes the lane when none is left.
+func (c *Core) trySolo(now time.Time) {
+	if len(c.suspects) == 0 {
+		if c.solo.state == soloOpen && len(c.solo.lane.flights) == 0 {
+			c.solo.state = soloClosing
+			c.solo.lane.closing = true
+			c.act(Action{Kind: ActClose, Lane: c.solo.lane.id})
+		}
+		return
+	}
+	i := slices.IndexFunc(c.suspects, func(d *queue.Delivery) bool { return !now.Before(d.Crash.NotUntil) })
+	if i < 0 {
+		return
+	}
+	switch c.solo.state {
+	case soloNone:
+		c.solo.state = soloOpening
+		c.act(Action{Kind: ActOpenSolo})
+	case soloOpen:
+		l := c.solo.lane
+		if len(l.flights) > 0 || l.credits <= 0 {
+			return
+		}
+		d := c.suspects[i]
+		c.suspects = slices.Delete(c.suspects, i, i+1)
+		c.source(d.Own).out++
+		f := l.begin()
+		d.SentAt = now
+		f.items = append(f.items, d)
+		c.launch(l, f)
+	}
+}
+
+// Broken tells that suspects crashed alone and nothing since speaks for the plugin, with the last words of the process.
+func (c *Core) Broken() (text string, broken bool) {
+	for _, d := range c.suspects {
+		if k := &d.Crash; k.Solo >= 2 && c.acks[k.Key] <= k.Acks {
+			return k.Text, true
+		}
+	}
+	return "", false
+}
+
+// Suspects is the number of messages that wait to be tried alone.
+func (c *Core) Suspects() int { return len(c.suspects) }

@@ -1,0 +1,142 @@
+package queue
+
+import (
+	"time"
+)
+
+// advance starts whatever may start now. It is the worker's transition table.
+func (w *Worker) advance() {
+	now := w.cfg.Now()
+	switch w.phase {
+	case PhaseStarting:
+		if !w.looking && !now.Before(w.notBefore) {
+			w.lookUpStart()
+		}
+	case PhaseConfirming:
+		w.commitIfDue(now)
+	case PhaseRunning:
+		w.commitIfDue(now)
+		w.pullIfRoom(now)
+	case PhaseHeld:
+		w.commitIfDue(now)
+	case PhaseDraining:
+		w.advanceDrain(now)
+	}
+}
+
+func (w *Worker) pullIfRoom(now time.Time) {
+	if w.pulling || w.looking || now.Before(w.notBefore) {
+		return
+	}
+	if w.lostTail {
+		if w.own.facts(false).active == 0 || !now.Before(w.lostUntil) {
+			w.lookUpTime()
+		}
+		return
+	}
+	w.own.mu.Lock()
+	h := w.own.window.Full(w.cfg.Settings().Limits)
+	w.own.mu.Unlock()
+	if h.Held() {
+		w.setHold(h)
+		return
+	}
+	switch w.hold().Kind {
+	case HoldWindowBytes, HoldWindowCount, HoldWindowSpan:
+		w.setHold(Hold{})
+	}
+	w.pull()
+}
+
+// commitIfDue sends a commit when one is owed and none is on its way.
+func (w *Worker) commitIfDue(now time.Time) {
+	if w.committing || w.own == nil || now.Before(w.commitAfter) {
+		return
+	}
+	s := w.cfg.Settings()
+	f := w.own.facts(false)
+	owed := f.safe > w.committed || w.force
+	due := w.force || w.commitNow || f.settled-w.settledAt >= s.CommitCount || now.Sub(w.lastCommit) >= s.CommitEvery
+	again := now.Sub(w.lastCommit) >= recommit && w.committed >= 0
+	if !owed && w.commitNow {
+		w.commitNow = false
+	}
+	if owed && due || again {
+		w.settledAt = f.settled
+		w.commit(f.safe)
+	}
+}
+
+// recommit is how often an unchanged offset is stored again: a broker that restarts may have forgotten the last one.
+const recommit = 30 * time.Second
+
+// advanceDrain waits for what is at handlers, then for the last commit, then releases.
+func (w *Worker) advanceDrain(now time.Time) {
+	if w.own == nil {
+		w.setPhase(PhaseReleased)
+		return
+	}
+	f := w.own.facts(false)
+	if !w.final && (f.active == 0 || !now.Before(w.drainUntil)) {
+		w.final = true
+		w.cutOff()
+		w.commitUntil = now.Add(lastCommitLimit)
+	}
+	switch {
+	case w.committing:
+	case !w.final:
+		w.commitIfDue(now)
+	case f.safe == w.committed && !w.force && w.commitFailed == nil:
+		w.setPhase(PhaseReleased)
+	case !now.Before(w.commitUntil):
+		w.setPhase(PhaseReleased)
+	case !now.Before(w.commitAfter):
+		w.commit(f.safe)
+	}
+}
+
+// lastCommitLimit is how long a release waits for a broker that does not confirm the last commit. What is not
+// confirmed is reported, and delivered again to the next owner.
+const lastCommitLimit = 10 * time.Second
+
+// arm sets the timer to the next moment at which advance has something to do.
+func (w *Worker) arm() {
+	now := w.cfg.Now()
+	next := now.Add(time.Hour)
+	at := func(t time.Time) {
+		if t.After(now) && t.Before(next) {
+			next = t
+		}
+	}
+	if !w.pulling && !w.looking {
+		at(w.notBefore)
+	}
+	if w.lostTail {
+		at(w.lostUntil)
+	}
+	at(w.drainUntil)
+	at(w.commitUntil)
+	at(w.commitAfter)
+	if w.own != nil {
+		at(w.lastCommit.Add(w.commitPace()))
+		w.own.wakeAt(w.wake())
+	}
+	w.timer.Reset(next.Sub(now))
+}
+
+// wake is the settled count at which the loop must look again: at once when it waits for room, for the last answers or
+// for something to commit, else when a commit by count is due.
+func (w *Worker) wake() (settled uint64) {
+	if w.phase != PhaseRunning || w.lostTail || !w.pulling || w.own.facts(false).safe == w.committed {
+		return 0
+	}
+	return w.settledAt + w.cfg.Settings().CommitCount
+}
+
+// commitPace is when the next commit may be due: soon while something is owed.
+func (w *Worker) commitPace() time.Duration {
+	if w.own.facts(false).safe > w.committed {
+		return w.cfg.Settings().CommitEvery
+	}
+	return recommit
+}

@@ -1,0 +1,268 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/streamd/streamd/internal/rocketmq"
+)
+
+// callLimit bounds one question to a broker.
+const callLimit = 5 * time.Second
+
+// The pauses after failed calls: exponential with jitter.
+const (
+	firstPause = 100 * time.Millisecond
+	longPause  = 10 * time.Second
+	flowPause  = 20 * time.Millisecond // 215, as Java's client (consumer-semantics.md 3.4)
+)
+
+const codeFlowControl = 215
+
+func pause(failures int) time.Duration {
+	d := firstPause
+	for range min(failures, 10) {
+		d *= 2
+	}
+	return min(d, longPause)
+}
+
+// started is the answer to lookUpStart.
+type started struct {
+	action StartAction
+	offset int64
+	err    error
+}
+
+func (w *Worker) lookUpStart() {
+	w.looking = true
+	from := w.cfg.Settings().From
+	w.call(w.callCtx, func(ctx context.Context) event {
+		ctx, cancel := context.WithTimeout(ctx, 4*callLimit)
+		defer cancel()
+		s := started{}
+		s.action, s.offset, s.err = w.askStart(ctx, from)
+		return s
+	})
+}
+
+func (w *Worker) askStart(ctx context.Context, from From) (StartAction, int64, error) {
+	q, b := w.cfg.Queue, w.cfg.Broker
+	f := StartFacts{Retry: w.cfg.Retry, From: from}
+	var err error
+	if f.Stored, f.HasStored, err = b.Committed(ctx, w.cfg.Group, q); err != nil {
+		return 0, 0, fmt.Errorf("asking for the committed offset of %s: %w", q, err)
+	}
+	if !f.HasStored && !f.Retry {
+		if f.OthersHaveOffsets, err = w.cfg.Newness.OthersHaveOffsets(ctx, q); err != nil {
+			return 0, 0, fmt.Errorf("asking for the group's offsets of %s: %w", q.Topic, err)
+		}
+		if f.Min, err = b.MinOffset(ctx, q); err != nil {
+			return 0, 0, fmt.Errorf("asking for the first offset of %s: %w", q, err)
+		}
+	}
+	action, offset := DecideStart(f)
+	switch action {
+	case StartAtMax:
+		action = StartFresh
+		offset, err = b.MaxOffset(ctx, q)
+	case StartAtTime:
+		action = StartFresh
+		offset, err = b.OffsetAt(ctx, q, from.At)
+	}
+	if err != nil {
+		return 0, 0, fmt.Errorf("asking for the start position of %s: %w", q, err)
+	}
+	return action, offset, nil
+}
+
+func (s started) apply(w *Worker) {
+	if w.phase != PhaseStarting {
+		return // a reset or a drain came first
+	}
+	w.looking = false
+	switch {
+	case s.err != nil:
+		w.failed(HoldStartUnknown, s.err)
+	case s.action == StartHold:
+		w.setPhase(PhaseHeld)
+		w.setHold(Hold{Kind: HoldOffsetsLost, Text: fmt.Sprintf("group %s has no offset for %s but has some for other queues of the topic, and the queue's first messages are gone: "+
+			"choose a position with `streamd group release` or a reset", w.cfg.Group, w.cfg.Queue)})
+	case s.action == StartAt:
+		w.committed = s.offset
+		w.lastCommit = w.cfg.Now()
+		w.adopt(s.offset)
+		w.publishCommitted()
+		w.setPhase(PhaseRunning)
+	default:
+		w.adopt(s.offset)
+		w.force = true
+		w.setPhase(PhaseConfirming)
+	}
+}
+
+// failed notes a failed call and sets the pause before the next.
+func (w *Worker) failed(kind HoldKind, err error) {
+	w.failures++
+	d := w.cfg.jitter(pause(w.failures))
+	var code interface{ ResponseCode() int }
+	if errors.As(err, &code) && code.ResponseCode() == codeFlowControl {
+		d = flowPause
+	}
+	w.notBefore = w.cfg.Now().Add(d)
+	w.setHold(Hold{Kind: kind, Text: err.Error()})
+	if w.failures == 1 || w.failures%10 == 0 {
+		w.cfg.Logger.Warn("queue waits for its broker", "group", w.cfg.Group, "queue", w.cfg.Queue.String(), "error", err.Error(), "failures", w.failures)
+	}
+}
+
+// commitDone is the answer to a commit.
+type commitDone struct {
+	offset int64
+	epoch  uint64
+	reset  bool
+	err    error
+}
+
+func (w *Worker) commit(offset int64) {
+	w.committing, w.commitNow = true, false
+	epoch := w.epoch
+	w.call(w.callCtx, func(ctx context.Context) event {
+		ctx, cancel := context.WithTimeout(ctx, callLimit)
+		defer cancel()
+		c := commitDone{offset: offset, epoch: epoch}
+		c.reset, c.err = w.cfg.Broker.Commit(ctx, w.cfg.Group, w.cfg.Queue, offset)
+		return c
+	})
+}
+
+func (c commitDone) apply(w *Worker) {
+	w.committing = false
+	now := w.cfg.Now()
+	w.lastCommit = now
+	if c.epoch != w.epoch {
+		return // a reset came meanwhile; its own commit is owed
+	}
+	if c.err != nil {
+		w.commitRefused(c.err, now)
+		return
+	}
+	w.commitFails, w.commitFailed, w.commitAfter = 0, nil, time.Time{}
+	if w.hold().Kind == HoldCommit {
+		w.setHold(Hold{})
+	}
+	if c.reset {
+		w.resetWaits(now)
+		return
+	}
+	w.force = false
+	w.committed = c.offset
+	w.publishCommitted()
+	w.count(func(n *Counters) { n.Commits++ })
+	if w.phase == PhaseConfirming {
+		w.setPhase(PhaseRunning)
+	}
+}
+
+func (w *Worker) commitRefused(err error, now time.Time) {
+	w.commitFails++
+	w.commitFailed = fmt.Errorf("committing %s: %w", w.cfg.Queue, err)
+	w.commitAfter = now.Add(w.cfg.jitter(pause(w.commitFails)))
+	w.count(func(n *Counters) { n.CommitErrors++ })
+	if w.phase == PhaseConfirming || w.commitFails > 2 {
+		w.setHold(Hold{Kind: HoldCommit, Text: w.commitFailed.Error()})
+	}
+	if w.commitFails == 1 || w.commitFails%10 == 0 {
+		w.cfg.Logger.Warn("commit not confirmed, it is tried again", "group", w.cfg.Group, "queue", w.cfg.Queue.String(), "error", err.Error())
+	}
+}
+
+// resetWaits: the broker ignored the commit because a reset waits to be picked up (consumer-semantics.md 7.2). A running
+// queue meets it at its next pull; one that has no position yet asks again, and gets the reset's; a draining one leaves
+// it to the next owner.
+func (w *Worker) resetWaits(now time.Time) {
+	switch w.phase {
+	case PhaseConfirming:
+		w.epoch++
+		w.own.fence()
+		w.force = false
+		w.notBefore = now.Add(flowPause)
+		w.setPhase(PhaseStarting)
+	case PhaseDraining:
+		w.force = false
+		w.committed = w.own.facts(false).safe
+	default:
+		w.commitAfter = now.Add(w.cfg.Settings().CommitEvery)
+	}
+}
+
+func (w *Worker) publishCommitted() {
+	w.mu.Lock()
+	w.published.Committed = w.committed
+	w.mu.Unlock()
+}
+
+// repaired is the answer to a look-up by store time.
+type repaired struct {
+	epoch  uint64
+	offset int64
+	err    error
+}
+
+func (r repaired) apply(w *Worker) {
+	if w.phase != PhaseRunning || r.epoch != w.epoch {
+		return
+	}
+	w.looking = false
+	if r.err != nil {
+		w.failed(HoldOutOfRange, r.err)
+		return
+	}
+	w.rebase(r.offset)
+}
+
+// repair acts on code 21: consumer-semantics.md 3.4 OFFSET_ILLEGAL, with design.md 7's rules.
+func (w *Worker) repair(requested int64, res *rocketmq.PullResult) {
+	f := RepairFacts{Requested: requested, Next: res.Next, Min: res.Min, Max: res.Max, Reset: res.Reset, LastSettledMillis: w.remember()}
+	action, offset, expired := DecideRepair(f)
+	log := w.cfg.Logger.With("group", w.cfg.Group, "queue", w.cfg.Queue.String(), "offset", requested, "min", res.Min, "max", res.Max)
+	switch action {
+	case RepairReset:
+		log.Info("offset reset", "to", offset)
+		w.count(func(n *Counters) { n.Resets++ })
+		w.rebase(offset)
+	case RepairExpired:
+		log.Error("messages expired before they were read", "expired", expired)
+		w.count(func(n *Counters) { n.Expired += uint64(expired) })
+		w.skipTo(offset) // what is at handlers goes on, and holds the offset
+	case RepairByTime:
+		log.Warn("offset lies above the queue's end: its tail was lost or it was made anew; reading again from the time of the last settled message")
+		w.lostTail = true
+		w.lostUntil = w.cfg.Now().Add(w.cfg.Settings().DrainLimit)
+	case RepairHold:
+		w.setPhase(PhaseHeld)
+		w.setHold(Hold{Kind: HoldOutOfRange, Text: fmt.Sprintf("committed offset %d of %s lies above the queue's end %d and no store time is known: choose a position with `streamd group release` or a reset",
+			requested, w.cfg.Queue, res.Max)})
+		log.Error("offset lies above the queue's end; the queue is held until a position is chosen")
+	}
+}
+
+// lookUpTime asks where to go on after a lost tail. What is at handlers is waited for: it may exist nowhere else now,
+// and a verdict that comes after the end of its epoch would be dropped.
+func (w *Worker) lookUpTime() {
+	at := time.UnixMilli(w.remember()).Add(-w.cfg.Settings().Margin)
+	w.looking = true
+	epoch := w.epoch
+	w.call(w.callCtx, func(ctx context.Context) event {
+		ctx, cancel := context.WithTimeout(ctx, callLimit)
+		defer cancel()
+		r := repaired{epoch: epoch}
+		r.offset, r.err = w.cfg.Broker.OffsetAt(ctx, w.cfg.Queue, at)
+		if r.err != nil {
+			r.err = fmt.Errorf("asking for the offset of %s at %s: %w", w.cfg.Queue, at.UTC().Format(time.RFC3339), r.err)
+		}
+		return r
+	})
+}

@@ -1,0 +1,113 @@
+package queue
+
+import (
+	"time"
+
+	"github.com/streamd/streamd/internal/frame"
+	"github.com/streamd/streamd/internal/rocketmq/wire"
+	"github.com/streamd/streamd/sdk"
+)
+
+// Span records one sampled attempt; the engine's observer fills it.
+type Span interface {
+	Settle(operation, destination string) (done func(error))
+	End(v frame.Verdict, err error)
+}
+
+// Delivery is one message between its pull and its settling. Its byte slices alias the pull's buffer, which lives until
+// every message of the pull is settled: a message can go out again, or be stored anew, without a second pull.
+//
+// The engine reuses deliveries: nobody keeps a pointer to one that is settled or dropped.
+type Delivery struct {
+	Msg   wire.Message
+	Body  []byte // uncompressed
+	Props Properties
+	Topic string // the original topic: RETRY_TOPIC of a retried message, else the topic pulled from
+
+	Own     *Ownership
+	Queue   sdk.Queue // where it was pulled
+	Offset  int64
+	Attempt int // 1 + times it was counted before; the first is 1
+
+	identity string // made at its first use
+	chunk    *Chunk
+	position uint64 // in the window
+	admitted time.Time
+	dropped  bool // nobody works on it; it still holds the offset
+
+	// The fields below belong to the dispatcher's goroutine while it has the message.
+
+	// Direct takes the verdict of a message that an operator sends to the handler (309); such a message is never settled.
+	Direct func(frame.Verdict)
+
+	SentAt    time.Time
+	StartedAt time.Time // zero until the handler said that it runs
+	Span      Span      // nil when the attempt is not sampled
+	Losses    int       // lanes lost with the message in flight
+	Crash     Crash     // what is known of it as a suspect
+}
+
+// Crash is the memory of a message that was running when its process died (design.md 10).
+type Crash struct {
+	Count    int       // processes that died with it running
+	Solo     int       // of these: alone in the process
+	Key      string    // binary and config of the first solo crash that counts
+	Acks     uint64    // records that Key had acked at that crash
+	NotUntil time.Time // the next solo try
+	Text     string    // last words of the process
+}
+
+// Size is what the message takes of a batch's byte limit.
+func (d *Delivery) Size() int { return len(d.Body) + len(d.Msg.Properties) + 64 }
+
+// Admitted is when the message came into the window.
+func (d *Delivery) Admitted() time.Time { return d.admitted }
+
+// Chunk is what one pull brought. Its buffer is given back when its last message is settled.
+type Chunk struct {
+	Deliveries []Delivery
+
+	bytes   int64 // held until release: the buffer and what was unpacked
+	live    int   // messages not settled yet
+	release func()
+	pool    *chunkPool
+}
+
+// Bytes is the memory that the chunk holds.
+func (c *Chunk) Bytes() int64 { return c.bytes }
+
+// free gives the buffer back; the chunk is reused afterwards.
+func (c *Chunk) free() {
+	release, pool := c.release, c.pool
+	c.release = nil
+	clear(c.Deliveries)
+	c.Deliveries = c.Deliveries[:0]
+	if release != nil {
+		release()
+	}
+	if pool != nil {
+		pool.put(c)
+	}
+}
+
+// chunkPool keeps a few chunks of one queue for reuse. It is guarded by the lock of its worker's ownership.
+type chunkPool struct{ free []*Chunk }
+
+const pooledChunks = 64
+
+func (p *chunkPool) get() *Chunk {
+	n := len(p.free)
+	if n == 0 {
+		return &Chunk{pool: p}
+	}
+	c := p.free[n-1]
+	p.free = p.free[:n-1]
+	return c
+}
+
+func (p *chunkPool) put(c *Chunk) {
+	c.bytes, c.live = 0, 0
+	if len(p.free) < pooledChunks {
+		p.free = append(p.free, c)
+	}
+}

@@ -1,0 +1,158 @@
+package queue
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/streamd/streamd/sdk"
+)
+
+// Ownership is one epoch of one queue: from its start position to its release or reset. The dispatcher and the settler
+// settle into it; once it is fenced, what they bring is late and changes nothing but the memory it gives back.
+type Ownership struct {
+	Queue sdk.Queue
+	Epoch uint64
+
+	mu      sync.Mutex // held for memory work only, never over a call
+	window  *Window
+	fenced  bool
+	closing atomic.Bool
+	late    uint64
+	wake    uint64 // settled count that the worker waits for
+	out     int    // at handlers or being settled
+
+	budget *Budget
+	kick   chan struct{} // tells the worker that something was settled
+	pool   *chunkPool
+}
+
+func newOwnership(q sdk.Queue, epoch uint64, start int64, budget *Budget, kick chan struct{}) *Ownership {
+	return &Ownership{Queue: q, Epoch: epoch, window: NewWindow(start), budget: budget, kick: kick, pool: &chunkPool{}}
+}
+
+// Sent counts n messages handed to a handler.
+func (o *Ownership) Sent(n int) {
+	o.mu.Lock()
+	o.out += n
+	o.mu.Unlock()
+}
+
+// Returned counts n messages that came back unanswered.
+func (o *Ownership) Returned(n int) { o.Sent(-n) }
+
+// Settle settles messages of this ownership and reports how many of them came late: after the end of the epoch.
+// The deliveries must not be used afterwards.
+func (o *Ownership) Settle(ds []*Delivery) (late int) {
+	var freed int64
+	o.mu.Lock()
+	o.out -= len(ds)
+	for _, d := range ds {
+		if o.fenced {
+			freed += o.window.unref(d)
+			continue
+		}
+		freed += o.window.Settle(d)
+	}
+	if o.fenced {
+		late = len(ds)
+		o.late += uint64(late)
+	}
+	kick := o.window.Settled() >= o.wake
+	o.mu.Unlock()
+	o.give(freed, kick)
+	return late
+}
+
+// Drop lets go of messages unsettled: nobody works on them any more. wasOut tells that they had been handed to a
+// handler. They hold the offset until the ownership ends.
+func (o *Ownership) Drop(ds []*Delivery, wasOut bool) {
+	var freed int64
+	o.mu.Lock()
+	if wasOut {
+		o.out -= len(ds)
+	}
+	for _, d := range ds {
+		if !o.fenced {
+			o.window.Drop(d)
+			continue
+		}
+		freed += o.window.unref(d)
+	}
+	o.mu.Unlock()
+	o.give(freed, true)
+}
+
+// wakeAt sets the settled count at which the worker wants to be told; 0 = at the next one.
+func (o *Ownership) wakeAt(settled uint64) {
+	o.mu.Lock()
+	o.wake = settled
+	o.mu.Unlock()
+}
+
+func (o *Ownership) give(freed int64, kick bool) {
+	if freed > 0 {
+		o.budget.Give(freed)
+	}
+	if !kick {
+		return
+	}
+	select {
+	case o.kick <- struct{}{}:
+	default:
+	}
+}
+
+// Closing tells that the queue goes: nothing of it is sent to a handler any more.
+func (o *Ownership) Closing() bool { return o.closing.Load() }
+
+// Live tells whether the epoch still counts.
+func (o *Ownership) Live() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return !o.fenced
+}
+
+// fence ends the epoch and gives the memory accounting of messages that nobody holds back to the budget.
+// It returns the safe offset and the number of messages left unsettled.
+func (o *Ownership) fence() (safe int64, left int) {
+	o.mu.Lock()
+	if o.fenced {
+		o.mu.Unlock()
+		return o.window.Safe(), o.window.Count()
+	}
+	o.fenced = true
+	o.closing.Store(true)
+	safe, left = o.window.Safe(), o.window.Count()
+	freed := o.window.End()
+	o.mu.Unlock()
+	o.budget.Give(freed)
+	return safe, left
+}
+
+// facts is a consistent reading of an ownership.
+type facts struct {
+	next, safe, span, bytes int64
+	count, active, out      int
+	settled, late           uint64
+	lastSettledMillis       int64
+	holder                  string
+	holderOffset            int64
+	holderStoreMillis       int64
+	holderSince             time.Time
+}
+
+func (o *Ownership) facts(withHolder bool) facts {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	w := o.window
+	f := facts{
+		next: w.Next(), safe: w.Safe(), span: w.Span(), bytes: w.Bytes(), count: w.Count(), active: w.Active(), out: o.out,
+		settled: w.Settled(), late: o.late, lastSettledMillis: w.LastSettledMillis(),
+	}
+	if d := w.Holder(); d != nil && withHolder {
+		f.holder, f.holderOffset = string(d.AppendIdentity(nil)), d.Offset // not Identity: another goroutine has the message
+		f.holderStoreMillis, f.holderSince = d.Msg.StoreMillis, d.admitted
+	}
+	return f
+}

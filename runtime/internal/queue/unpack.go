@@ -1,0 +1,108 @@
+package queue
+
+import (
+	"fmt"
+
+	"github.com/streamd/streamd/internal/rocketmq/wire"
+)
+
+// unpacker turns the body of a pull into the deliveries of a chunk.
+type unpacker struct {
+	w        *Worker
+	c        *Chunk
+	expected int64 // lowest offset that may come next
+	tags     map[string]struct{}
+	filtered int
+	extra    int64 // bytes of unpacked bodies
+	err      error // the message at expected does not decode
+}
+
+// run stops at the first message that does not decode; what came before it is taken.
+func (u *unpacker) run(body []byte) {
+	for len(body) > 0 {
+		u.c.Deliveries = append(u.c.Deliveries, Delivery{})
+		d := &u.c.Deliveries[len(u.c.Deliveries)-1]
+		n, keep, err := u.one(d, body)
+		if err != nil {
+			u.err = err
+		}
+		if !keep || err != nil {
+			*d = Delivery{}
+			u.c.Deliveries = u.c.Deliveries[:len(u.c.Deliveries)-1]
+		}
+		if err != nil {
+			return
+		}
+		body = body[n:]
+	}
+}
+
+func (u *unpacker) one(d *Delivery, body []byte) (n int, keep bool, err error) {
+	m := &d.Msg
+	if n, err = m.Decode(body); err == nil {
+		err = m.CheckCRC()
+	}
+	if err != nil {
+		return 0, false, fmt.Errorf("decoding a message of %s: %w", u.w.cfg.Queue, err)
+	}
+	if m.QueueID != u.w.cfg.Queue.ID {
+		return 0, false, fmt.Errorf("message of queue %d in an answer for queue %d", m.QueueID, u.w.cfg.Queue.ID)
+	}
+	if m.QueueOffset < u.expected {
+		return n, false, nil // seen before: brokers may start a little below what was asked for
+	}
+	d.Props = ScanProperties(m.Properties)
+	if !u.wanted(d.Props.Tags) {
+		u.filtered++
+		u.expected = m.QueueOffset + 1
+		return n, false, nil
+	}
+	var extra int
+	d.Body, extra = u.w.plainBody(m)
+	u.extra += int64(extra)
+	u.expected = m.QueueOffset + 1
+	d.Own, d.Queue, d.Offset = u.w.own, u.w.cfg.Queue, m.QueueOffset
+	d.Attempt = int(m.ReconsumeTimes) + 1
+	d.Topic = u.w.originalTopic(d.Props.RetryTopic)
+	return n, true, nil
+}
+
+// wanted is the client's side of the tag filter: brokers compare hashes only (consumer-semantics.md 3.5).
+func (u *unpacker) wanted(tag []byte) bool {
+	if u.tags == nil {
+		return true
+	}
+	_, ok := u.tags[string(tag)]
+	return ok
+}
+
+// originalTopic is the topic a handler sees; a retry topic mostly carries runs of one topic, so the last is kept.
+func (w *Worker) originalTopic(retry []byte) string {
+	if !w.cfg.Retry || len(retry) == 0 {
+		return w.cfg.Queue.Topic
+	}
+	if string(retry) != w.lastTopic {
+		w.lastTopic = string(retry)
+	}
+	return w.lastTopic
+}
+
+// mostInflated is the largest body that is unpacked; brokers take 4 MiB, some are set to take more.
+const mostInflated = 64 << 20
+
+// plainBody returns the body uncompressed and the bytes that took. A body that does not unpack is a producer's mistake,
+// not a wire's: its checksum was right. The handler gets it as it is stored, with a warning here, and decides.
+func (w *Worker) plainBody(m *wire.Message) (body []byte, extra int) {
+	if !m.IsCompressed() {
+		return m.Body, 0
+	}
+	if w.inflater == nil {
+		w.inflater = wire.NewInflater(mostInflated)
+	}
+	body, err := w.inflater.AppendBody(nil, m)
+	if err != nil {
+		w.cfg.Logger.Warn("body does not uncompress, the handler gets it as stored", "group", w.cfg.Group, "queue", w.cfg.Queue.String(), "offset", m.QueueOffset, "error", err.Error())
+		return m.Body, 0
+	}
+	return body, len(body)
+}

@@ -1,0 +1,295 @@
+package queue
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/streamd/streamd/internal/rocketmq/wire"
+)
+
+// Worker owns one queue from its acquisition to its release. Start it with Run; tell it what to do with Commit, Drain,
+// Reset and Refresh, which never block and may be called from any goroutine.
+type Worker struct {
+	cfg    Config
+	cmds   chan command
+	kick   chan struct{}
+	done   chan struct{}
+	calls  sync.WaitGroup
+	events chan event
+
+	mu        sync.Mutex // guards own and published for readers; only the loop writes them
+	own       *Ownership
+	published Status
+
+	// Below: the loop's alone.
+	phase       Phase
+	epoch       uint64
+	callCtx     context.Context //nolint:containedctx // the life of the calls that the loop sends out, ended by the loop
+	endCalls    context.CancelFunc
+	pullStop    context.CancelFunc
+	pulling     bool
+	pullGivenUp bool // its answer will be thrown away
+	lostUntil   time.Time
+	lostTail    bool // above the queue's end: what is at handlers is waited for, then the position is looked up by time
+	looking     bool // a start position or a repair is being looked up
+	committing  bool
+	timer       *time.Timer
+
+	notBefore   time.Time // of the next pull or look-up
+	failures    int
+	estimate    int64
+	garbageAt   int64
+	garbageSeen int
+	lastTopic   string
+	inflater    *wire.Inflater // made at the first compressed body
+
+	committed    int64 // confirmed by the broker; -1 = none
+	force        bool  // commit even if not higher
+	commitNow    bool
+	commitAfter  time.Time // not before: after a refusal
+	lastCommit   time.Time
+	settledAt    uint64 // settled count at the last commit
+	commitFails  int
+	lastStore    int64 // greatest store time settled, over epochs
+	drainUntil   time.Time
+	commitUntil  time.Time
+	final        bool // draining is over, the last commit is on its way
+	left         int
+	commitFailed error
+}
+
+type command struct {
+	kind   commandKind
+	offset int64
+	cut    bool
+}
+
+type commandKind uint8
+
+const (
+	commandCommit commandKind = iota + 1
+	commandDrain
+	commandReset
+	commandRefresh
+)
+
+// event is the end of a call that the loop sent out.
+type event interface{ apply(w *Worker) }
+
+// NewWorker makes a worker that does nothing until Run.
+func NewWorker(cfg Config) *Worker {
+	return &Worker{
+		cfg: cfg, cmds: make(chan command, 8), kick: make(chan struct{}, 1), done: make(chan struct{}), events: make(chan event),
+		phase: PhaseStarting, epoch: cfg.Epoch, committed: -1, estimate: firstEstimate, garbageAt: -1,
+		published: Status{Phase: PhaseStarting, Epoch: cfg.Epoch, Committed: -1, Max: -1},
+	}
+}
+
+// What a pull reserves of the memory budgets: the size of the last one within these bounds, since most pulls of an idle
+// queue bring nothing.
+const (
+	firstEstimate = 16 << 10
+	leastEstimate = 4 << 10
+)
+
+// Commit asks for a commit now: the first half of a hand-over.
+func (w *Worker) Commit() { w.send(command{kind: commandCommit}) }
+
+// Drain ends the ownership: no more pulls, what is at handlers is waited for, the offset is committed and confirmed,
+// then Released is called. With cut nothing is waited for but the commit.
+func (w *Worker) Drain(cut bool) { w.send(command{kind: commandDrain, cut: cut}) }
+
+// Reset begins a new epoch at offset: the window is dropped and the offset committed even if it is lower.
+func (w *Worker) Reset(offset int64) { w.send(command{kind: commandReset, offset: offset}) }
+
+// Refresh makes changed Settings felt at once.
+func (w *Worker) Refresh() { w.send(command{kind: commandRefresh}) }
+
+// Done is closed when the worker has ended.
+func (w *Worker) Done() <-chan struct{} { return w.done }
+
+func (w *Worker) send(c command) {
+	select {
+	case w.cmds <- c:
+	case <-w.done:
+	}
+}
+
+// Run works until the queue is released or ctx ends. When ctx ends nothing more is committed: the second stage of a stop.
+func (w *Worker) Run(ctx context.Context) {
+	w.callCtx, w.endCalls = context.WithCancel(ctx)
+	w.timer = time.NewTimer(time.Hour)
+	for w.phase != PhaseReleased {
+		w.advance()
+		if w.phase == PhaseReleased {
+			break
+		}
+		w.arm()
+		select {
+		case <-ctx.Done():
+			w.abandon(ctx.Err())
+		case c := <-w.cmds:
+			w.command(c)
+		case e := <-w.events:
+			e.apply(w)
+		case <-w.kick:
+		case <-w.timer.C:
+		}
+	}
+	w.finish()
+}
+
+func (w *Worker) finish() {
+	w.timer.Stop()
+	w.endCalls()
+	go func() { // late answers of calls that were given up
+		w.calls.Wait()
+		close(w.events)
+	}()
+	for e := range w.events {
+		if p, ok := e.(*pulled); ok {
+			p.discard(w)
+		}
+	}
+	w.setHold(Hold{})
+	close(w.done)
+	w.cfg.Released(w.report())
+}
+
+func (w *Worker) report() Report {
+	r := Report{Queue: w.cfg.Queue, Epoch: w.epoch, Committed: w.committed, Safe: w.committed, Left: w.left, Err: w.commitFailed}
+	if w.own != nil {
+		r.Safe, _ = w.own.fence()
+	}
+	r.Confirmed = r.Err == nil
+	return r
+}
+
+// call runs f on its own goroutine; what it returns comes back as an event.
+func (w *Worker) call(ctx context.Context, f func(ctx context.Context) event) {
+	w.calls.Add(1)
+	go func() {
+		defer w.calls.Done()
+		w.events <- f(ctx)
+	}()
+}
+
+// abandon ends everything at once.
+func (w *Worker) abandon(cause error) {
+	w.commitFailed = cause
+	w.cutOff()
+	w.setPhase(PhaseReleased)
+}
+
+// cutOff gives up what is at handlers.
+func (w *Worker) cutOff() {
+	if w.own == nil {
+		return
+	}
+	_, w.left = w.own.fence()
+	w.cfg.Sink.Revoke(w.own, true)
+}
+
+func (w *Worker) command(c command) {
+	switch c.kind {
+	case commandCommit:
+		w.commitNow = true
+	case commandDrain:
+		w.drain(c.cut)
+	case commandReset:
+		if w.phase != PhaseDraining {
+			w.count(func(n *Counters) { n.Resets++ })
+			w.rebase(c.offset)
+		}
+	case commandRefresh:
+		w.stopPull() // the next carries the new subscription
+	}
+}
+
+func (w *Worker) drain(cut bool) {
+	now := w.cfg.Now()
+	if w.phase != PhaseDraining {
+		w.setPhase(PhaseDraining)
+		w.setHold(Hold{Kind: HoldDraining, Text: "drains for a hand-over", Since: now})
+		w.stopPull()
+		w.drainUntil = now.Add(w.cfg.Settings().DrainLimit)
+		if w.own != nil {
+			w.commitNow = true
+			w.own.closing.Store(true)
+			w.cfg.Sink.Revoke(w.own, false)
+		}
+	}
+	if cut {
+		w.drainUntil = now
+	}
+}
+
+// rebase begins a new epoch at offset. It is committed and confirmed before the next pull.
+func (w *Worker) rebase(offset int64) {
+	w.stopPull()
+	w.looking, w.lostTail = false, false
+	w.remember()
+	if w.own != nil {
+		w.own.fence()
+		w.cfg.Sink.Revoke(w.own, true)
+		w.epoch++
+	}
+	w.adopt(offset)
+	w.force = true
+	w.setPhase(PhaseConfirming)
+}
+
+// adopt begins an epoch at offset.
+func (w *Worker) adopt(offset int64) {
+	own := newOwnership(w.cfg.Queue, w.epoch, offset, w.cfg.Budget, w.kick)
+	w.mu.Lock()
+	if w.own != nil {
+		f := w.own.facts(false)
+		w.published.Counters.Settled += f.settled
+		w.published.Counters.Late += f.late
+	}
+	w.own = own
+	w.mu.Unlock()
+	w.settledAt, w.garbageAt, w.garbageSeen = 0, -1, 0
+	w.notBefore, w.failures = time.Time{}, 0
+	w.setHold(Hold{})
+}
+
+// remember keeps the store time of what was settled over the end of an epoch.
+func (w *Worker) remember() int64 {
+	if w.own != nil {
+		w.lastStore = max(w.lastStore, w.own.facts(false).lastSettledMillis)
+	}
+	return w.lastStore
+}
+
+func (w *Worker) setPhase(p Phase) {
+	w.phase = p
+	w.mu.Lock()
+	w.published.Phase = p
+	w.mu.Unlock()
+}
+
+func (w *Worker) setHold(h Hold) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if h.Kind == w.published.Hold.Kind {
+		h.Since = w.published.Hold.Since
+	} else if h.Held() && h.Since.IsZero() {
+		h.Since = w.cfg.Now()
+	}
+	w.published.Hold = h
+}
+
+func (w *Worker) hold() Hold {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.published.Hold
+}
+
+func (w *Worker) count(f func(*Counters)) {
+	w.mu.Lock()
+	f(&w.published.Counters)
+	w.mu.Unlock()
+}

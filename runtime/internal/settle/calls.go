@@ -1,0 +1,108 @@
+package settle
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"strings"
+
+	"github.com/streamd/streamd/internal/rocketmq"
+	"github.com/streamd/streamd/internal/rocketmq/wire"
+	"github.com/streamd/streamd/runtime/internal/queue"
+)
+
+// call makes the call of a job's step, on its own goroutine. It touches the job alone, which the loop leaves alone
+// meanwhile.
+func (s *Settler) call(ctx context.Context, j *Job) {
+	ctx, cancel := context.WithTimeout(ctx, callLimit)
+	defer cancel()
+	r := &result{job: j}
+	var err error
+	switch j.step.Kind {
+	case StepProduce:
+		err = s.produce(ctx, j)
+	case StepSendBack:
+		err = s.sendBack(ctx, j)
+	default:
+		err = s.resend(ctx, j)
+	}
+	r.outcome = classify(err, j.step)
+	if err != nil {
+		r.text = err.Error()
+	}
+	s.results <- r
+}
+
+func classify(err error, step Step) Outcome {
+	var resp *rocketmq.ResponseError
+	switch {
+	case err == nil:
+		return OutcomeDone
+	case step.Kind == StepSendBack && rocketmq.IsOriginalGone(err):
+		return OutcomeGone
+	case step.Kind == StepSendBack && errors.As(err, &resp) && resp.Code == wire.RespNoPermission && strings.Contains(resp.Remark, "topic"):
+		return OutcomeRetryOff
+	case step.Kind == StepResend && wire.IsDLQTopic(step.Topic) && errors.Is(err, rocketmq.ErrTopicNotFound):
+		return OutcomeNoTopic
+	default:
+		return OutcomeRefused
+	}
+}
+
+func (s *Settler) sendBack(ctx context.Context, j *Job) error {
+	d, p := j.first(), s.cfg.Policy()
+	operation, destination := "send_back", wire.RetryTopic(p.Group)
+	if j.step.Level < 0 {
+		operation, destination = "dead_letter", wire.DLQTopic(p.Group)
+	}
+	done := spanOf(d, operation, destination)
+	err := s.cfg.Broker.SendBack(ctx, &rocketmq.SendBackRequest{
+		Group: p.Group, Queue: d.Queue, LogOffset: d.Msg.LogOffset, MessageID: d.MessageID(), OriginTopic: d.Topic,
+		DelayLevel: j.step.Level, MaxRetries: p.MaxRetries, StoreHost: d.Msg.StoreHost.String(),
+	})
+	done(err)
+	return err
+}
+
+func spanOf(d *queue.Delivery, operation, destination string) func(error) {
+	if d.Span == nil {
+		return func(error) {}
+	}
+	return d.Span.Settle(operation, destination)
+}
+
+// resend stores the message anew (310) with the properties of Java's fallback (consumer-semantics.md 5.4) and
+// ORIGIN_MESSAGE_ID, which Java's client forgets (vectors/README.md 4.2), so that its attempts stay one message.
+func (s *Settler) resend(ctx context.Context, j *Job) error {
+	d, p := j.first(), s.cfg.Policy()
+	m := &rocketmq.OutgoingMessage{Topic: j.step.Topic, Body: d.Body, Flag: d.Msg.Flag, Properties: wire.PropertyMap(d.Msg.Properties)}
+	for _, name := range brokersOwn() {
+		delete(m.Properties, name)
+	}
+	times := int(d.Msg.ReconsumeTimes) + 1
+	operation := "send_back"
+	switch {
+	case wire.IsDLQTopic(j.step.Topic):
+		operation = "dead_letter"
+	case j.step.Level < 0:
+		operation, times = "dead_letter", p.MaxRetries+1
+	case j.step.Level > 0:
+		m.DelayLevel = j.step.Level
+	default:
+		m.DelayLevel = min(3+int(d.Msg.ReconsumeTimes), max(1, len(p.Levels)))
+	}
+	m.Properties[wire.PropRetryTopic] = d.Topic
+	m.Properties[wire.PropOriginMessageID] = d.Identity()
+	m.Properties[wire.PropReconsumeTime] = strconv.Itoa(times)
+	m.Properties[wire.PropMaxReconsumeTimes] = strconv.Itoa(p.MaxRetries)
+	done := spanOf(d, operation, j.step.Topic)
+	_, err := s.cfg.Broker.Send(ctx, m)
+	done(err)
+	return err
+}
+
+// brokersOwn are properties that the broker sets for the place where a copy is stored; they do not belong on a new copy.
+func brokersOwn() []string {
+	return []string{wire.PropDelayLevel, wire.PropRealTopic, wire.PropRealQueueID, wire.PropMinOffset, wire.PropMaxOffset,
+		wire.PropTimerDelaySeconds, wire.PropTimerDelayMillis, wire.PropTimerDeliver, wire.PropTimerOut, wire.PropCluster}
+}

@@ -1,0 +1,84 @@
+package settle
+
+import (
+	"time"
+
+	"github.com/streamd/streamd/internal/frame"
+	"github.com/streamd/streamd/runtime/internal/queue"
+)
+
+// Job is messages with one verdict: one message, or several acked ones of one answer whose outputs are stored together.
+type Job struct {
+	Items   []Item
+	Verdict frame.Verdict
+	Info    frame.LaneInfo // who answered
+	Results *frame.Results // the outputs' columns
+
+	step  Step
+	tries int
+	since time.Time
+	index int // in the heap of waiting jobs
+	due   time.Time
+}
+
+// Item is one message of a job.
+type Item struct {
+	D       *queue.Delivery
+	Outputs []int // indexes into Results.Outputs; those stored are taken out
+
+	invalid string // why one of the outputs can never be stored
+}
+
+func (j *Job) first() *queue.Delivery { return j.Items[0].D }
+
+func (j *Job) hasOutputs() bool {
+	for i := range j.Items {
+		if len(j.Items[i].Outputs) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+func (j *Job) facts(retryOff bool) Facts {
+	return Facts{Verdict: j.Verdict, Attempts: j.first().Attempt, Outputs: j.hasOutputs(), RetryOff: retryOff, Tries: j.tries}
+}
+
+// waiting is a heap of jobs by due time.
+type waiting []*Job
+
+func (w waiting) Len() int           { return len(w) }
+func (w waiting) Less(i, j int) bool { return w[i].due.Before(w[j].due) }
+func (w waiting) Swap(i, j int)      { w[i], w[j] = w[j], w[i]; w[i].index = i; w[j].index = j }
+
+// Push implements heap.Interface.
+func (w *waiting) Push(x any) {
+	j, ok := x.(*Job)
+	if !ok {
+		return
+	}
+	j.index = len(*w)
+	*w = append(*w, j)
+}
+
+// Pop implements heap.Interface.
+func (w *waiting) Pop() any {
+	old := *w
+	j := old[len(old)-1]
+	old[len(old)-1] = nil
+	*w = old[:len(old)-1]
+	return j
+}
+
+func (j *Job) endSpans(err error) {
+	for i := range j.Items {
+		endSpan(j.Items[i].D, j.Verdict, err)
+	}
+}
+
+func endSpan(d *queue.Delivery, v frame.Verdict, err error) {
+	if d.Span != nil {
+		d.Span.End(v, err)
+		d.Span = nil
+	}
+}

@@ -1,0 +1,359 @@
+package settle
+
+import (
+	"container/heap"
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/streamd/streamd/internal/frame"
+	"github.com/streamd/streamd/internal/rocketmq"
+	"github.com/streamd/streamd/runtime/internal/queue"
+)
+
+// Broker is what settling needs of a cluster: a part of the engine's seam of that name.
+type Broker interface {
+	SendBack(ctx context.Context, req *rocketmq.SendBackRequest) error
+	Send(ctx context.Context, m *rocketmq.OutgoingMessage) (rocketmq.SendResult, error)
+	SendBatch(ctx context.Context, topic string, ms []*rocketmq.OutgoingMessage) ([]rocketmq.SendResult, error)
+}
+
+// MaxCalls bounds the calls in flight of one stream.
+const MaxCalls = 32
+
+// callLimit bounds one call.
+const callLimit = 10 * time.Second
+
+// Config makes a Settler.
+type Config struct {
+	Policy func() *Policy
+	Broker Broker
+	// RetryOff tells that the group's retry topic is known to take no messages.
+	RetryOff func() bool
+	// Failed hears of messages that the settler itself fails (an output that no broker may store); may be nil.
+	Failed func(d *queue.Delivery, v frame.Verdict, by *frame.LaneInfo)
+	// Again gives a message to the handler once more, in place.
+	Again  func(*queue.Delivery)
+	Now    func() time.Time
+	Logger *slog.Logger
+}
+
+// Counters count since the settler started.
+type Counters struct {
+	SentBack, DeadLettered, Resent uint64
+	Skipped, Blocked               uint64
+	OutputsStored                  uint64
+	Refusals                       uint64 // calls that failed and are tried again
+	Late                           uint64 // made durable after the ownership had ended
+}
+
+// Settler carries out jobs. Submit may be called from any goroutine and never blocks: what is under way is bounded by
+// the windows that hold the messages.
+type Settler struct {
+	cfg  Config
+	wake chan struct{}
+
+	mu       sync.Mutex // held for memory work only
+	inbox    []*Job
+	counters Counters
+	hold     queue.Hold
+	pending  int
+	offSeen  bool
+
+	// The loop's alone.
+	ready   []*Job
+	waiting waiting
+	calls   int
+	shown   time.Time // when the hold was last published
+	results chan *result
+}
+
+type result struct {
+	job     *Job
+	outcome Outcome
+	text    string
+}
+
+// New makes a settler that does nothing until Run.
+func New(cfg Config) *Settler {
+	return &Settler{cfg: cfg, wake: make(chan struct{}, 1), results: make(chan *result)}
+}
+
+// Submit takes a job.
+func (s *Settler) Submit(j *Job) {
+	s.mu.Lock()
+	s.inbox = append(s.inbox, j)
+	s.pending++
+	s.mu.Unlock()
+	s.poke()
+}
+
+func (s *Settler) poke() {
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Status returns the counts, the number of jobs under way and why the longest waiting one waits.
+func (s *Settler) Status() (c Counters, pending int, hold queue.Hold) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.counters, s.pending, s.hold
+}
+
+// Run works until ctx ends. Jobs that are not done by then are dropped: their messages stay unsettled.
+func (s *Settler) Run(ctx context.Context) {
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	for ctx.Err() == nil {
+		s.take()
+		s.due()
+		s.start(ctx)
+		s.publish()
+		timer.Reset(s.pause())
+		select {
+		case <-ctx.Done():
+		case <-s.wake:
+		case r := <-s.results:
+			s.calls--
+			s.after(r)
+		case <-timer.C:
+		}
+	}
+	s.stop()
+}
+
+func (s *Settler) stop() {
+	for ; s.calls > 0; s.calls-- {
+		s.after(<-s.results)
+	}
+	s.take()
+	for _, j := range append(s.ready, s.waiting...) {
+		s.drop(j)
+	}
+	s.ready, s.waiting = nil, nil
+}
+
+func (s *Settler) take() {
+	s.mu.Lock()
+	jobs := s.inbox
+	s.inbox = nil
+	s.mu.Unlock()
+	for _, j := range jobs {
+		j.since = s.cfg.Now()
+		s.next(j, s.cfg.Policy().First(j.facts(s.retryOff())))
+	}
+}
+
+func (s *Settler) retryOff() bool { return s.offSeen || s.cfg.RetryOff() }
+
+func (s *Settler) due() {
+	now := s.cfg.Now()
+	for len(s.waiting) > 0 && !s.waiting[0].due.After(now) {
+		if j, ok := heap.Pop(&s.waiting).(*Job); ok {
+			j.step.Wait = 0
+			s.next(j, j.step)
+		}
+	}
+}
+
+func (s *Settler) pause() time.Duration {
+	if len(s.waiting) == 0 {
+		return time.Hour
+	}
+	return max(0, s.waiting[0].due.Sub(s.cfg.Now()))
+}
+
+// next does a step that needs no call, or lines the job up.
+func (s *Settler) next(j *Job, step Step) {
+	j.step = step
+	switch {
+	case !j.live():
+		s.drop(j)
+	case step.Wait > 0:
+		j.due = s.cfg.Now().Add(step.Wait)
+		heap.Push(&s.waiting, j)
+	case step.Kind == StepSettle, step.Kind == StepSkip:
+		s.settle(j)
+	case step.Kind == StepAgain:
+		s.finish(j, func(c *Counters) { c.Blocked++ })
+		d := j.first()
+		d.Own.Returned(1)
+		d.Attempt++
+		s.cfg.Again(d)
+	default:
+		s.ready = append(s.ready, j)
+	}
+}
+
+// live tells whether the ownership of any message still counts.
+func (j *Job) live() bool {
+	for i := range j.Items {
+		if j.Items[i].D.Own.Live() {
+			return true
+		}
+	}
+	return false
+}
+
+func (s *Settler) start(ctx context.Context) {
+	n := 0
+	for ; n < len(s.ready) && s.calls < MaxCalls; n++ {
+		s.calls++
+		go s.call(ctx, s.ready[n])
+	}
+	s.ready = append(s.ready[:0], s.ready[n:]...)
+}
+
+func (s *Settler) settle(j *Job) {
+	j.endSpans(nil)
+	for i := range j.Items {
+		d := j.Items[i].D
+		if late := d.Own.Settle([]*queue.Delivery{d}); late > 0 {
+			s.count(func(c *Counters) { c.Late++ })
+		}
+	}
+	skipped := j.step.Kind == StepSkip
+	s.finish(j, func(c *Counters) {
+		if skipped {
+			c.Skipped++
+		}
+	})
+}
+
+func (s *Settler) drop(j *Job) {
+	for i := range j.Items {
+		d := j.Items[i].D
+		d.Own.Drop([]*queue.Delivery{d}, true)
+	}
+	s.finish(j, func(*Counters) {})
+}
+
+func (s *Settler) finish(_ *Job, f func(*Counters)) {
+	s.mu.Lock()
+	s.pending--
+	f(&s.counters)
+	s.mu.Unlock()
+}
+
+func (s *Settler) count(f func(*Counters)) {
+	s.mu.Lock()
+	f(&s.counters)
+	s.mu.Unlock()
+}
+
+// after acts on the end of a call.
+func (s *Settler) after(r *result) {
+	j := r.job
+	if r.outcome == OutcomeDone {
+		s.counted(j)
+		s.next(j, Step{Kind: StepSettle})
+		return
+	}
+	s.count(func(c *Counters) { c.Refusals++ })
+	s.split(j)
+	s.invalid(j)
+	if len(j.Items) == 0 {
+		s.finish(j, func(*Counters) {})
+		return
+	}
+	f := j.facts(s.retryOff())
+	step := s.cfg.Policy().Next(f, j.step, r.outcome, r.text)
+	if step.Off {
+		s.offSeen = true
+	}
+	if step.Kind == j.step.Kind {
+		j.tries++
+	} else {
+		j.tries = 0
+	}
+	if j.tries == 1 || j.tries%20 == 0 {
+		s.cfg.Logger.Warn("verdict is not durable yet, it is tried again", "group", s.cfg.Policy().Group, "queue", j.first().Queue.String(), "message", j.first().Identity(), "tries", j.tries, "error", r.text)
+	}
+	s.next(j, step)
+}
+
+// split settles the messages of a job whose outputs are all stored, so that one refused output holds only its own.
+func (s *Settler) split(j *Job) {
+	if j.step.Kind != StepProduce {
+		return
+	}
+	rest := j.Items[:0]
+	for i := range j.Items {
+		it := j.Items[i]
+		if len(it.Outputs) > 0 {
+			rest = append(rest, it)
+			continue
+		}
+		endSpan(it.D, j.Verdict, nil)
+		it.D.Own.Settle([]*queue.Delivery{it.D})
+	}
+	j.Items = rest
+}
+
+// invalid makes jobs of their own of messages whose outputs no broker may store: they are retried as failed.
+func (s *Settler) invalid(j *Job) {
+	rest := j.Items[:0]
+	for i := range j.Items {
+		it := j.Items[i]
+		if it.invalid == "" {
+			rest = append(rest, it)
+			continue
+		}
+		v := frame.Verdict{Kind: frame.VerdictRetry, Class: "output", Text: it.invalid}
+		s.Submit(&Job{Items: []Item{{D: it.D}}, Verdict: v, Info: j.Info})
+		if s.cfg.Failed != nil {
+			s.cfg.Failed(it.D, v, &j.Info)
+		}
+	}
+	j.Items = rest
+}
+
+func (s *Settler) counted(j *Job) {
+	s.count(func(c *Counters) {
+		switch {
+		case j.step.Kind == StepSendBack && j.step.Level < 0:
+			c.DeadLettered++
+		case j.step.Kind == StepSendBack:
+			c.SentBack++
+		case j.step.Kind == StepResend:
+			c.Resent++
+		}
+	})
+}
+
+// publish makes the longest wait readable, at most once a second: it looks at every waiting job.
+func (s *Settler) publish() {
+	now := s.cfg.Now()
+	if len(s.waiting) > 0 && now.Sub(s.shown) < time.Second {
+		return
+	}
+	s.shown = now
+	var h queue.Hold
+	if len(s.waiting) > 0 {
+		oldest := s.waiting[0]
+		for _, j := range s.waiting {
+			if j.since.Before(oldest.since) {
+				oldest = j
+			}
+		}
+		h = oldest.holdReason(s.offSeen || s.cfg.RetryOff())
+		h.For = now.Sub(oldest.since)
+	}
+	s.mu.Lock()
+	s.hold = h
+	s.mu.Unlock()
+}
+
+func (j *Job) holdReason(off bool) queue.Hold {
+	kind := queue.HoldSettle
+	switch {
+	case j.step.Kind == StepAgain && off:
+		kind = queue.HoldRetryOff
+	case j.step.Kind == StepAgain:
+		kind = queue.HoldExhausted
+	}
+	return queue.Hold{Kind: kind, Text: j.step.Why, Message: j.first().Identity(), Since: j.since}
+}

@@ -1,0 +1,385 @@
+package runtime
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/streamd/streamd/allocate"
+	"github.com/streamd/streamd/internal/rocketmq"
+	"github.com/streamd/streamd/internal/rocketmq/wire"
+	"github.com/streamd/streamd/runtime/internal/group"
+	"github.com/streamd/streamd/runtime/internal/queue"
+	"github.com/streamd/streamd/sdk"
+)
+
+// Queue is the one queue type.
+type Queue = sdk.Queue
+
+// member is this process as a member of a stream's group: it carries out what the group's core decides.
+type member struct {
+	s       *stream
+	inputs  chan group.Input
+	changes chan change
+	stops   chan struct{}
+	done    chan struct{}
+	newness *newness
+	calls   sync.WaitGroup
+	stopped sync.Once
+
+	// The loop's alone.
+	core    *group.Core
+	stopNow bool
+	cancel  context.CancelFunc
+	watched map[string]func() // stops of route watches, by topic
+
+	round *round // of the round's goroutine: never two at once
+
+	mu      sync.Mutex // guards the rest; held for memory work only
+	workers map[Queue]*queue.Worker
+	queues  []group.QueueState // as of the last step
+	topics  map[string]Hold
+	counts  group.Counters
+	joined  bool
+	waiting Hold // why the group is not joined yet
+	past    queue.Counters
+	left    []queue.Report // releases that were not clean
+	ids     []string       // of the group's members, as last listed
+	digests map[string]allocate.Digest
+	assign  map[string]Assignment
+	leaving error
+}
+
+type change struct{ subscriptions, strategy bool }
+
+func newMember(s *stream) *member {
+	m := &member{
+		s: s, inputs: make(chan group.Input, 16), changes: make(chan change, 1), stops: make(chan struct{}), done: make(chan struct{}),
+		workers: map[Queue]*queue.Worker{}, topics: map[string]Hold{}, digests: map[string]allocate.Digest{}, assign: map[string]Assignment{},
+		watched: map[string]func(){},
+	}
+	m.newness = &newness{s: s, fresh: map[Queue]bool{}}
+	m.round = newRound(m)
+	return m
+}
+
+// stop begins to give up everything; done is closed at the end.
+func (m *member) stop() { m.stopped.Do(func() { close(m.stops) }) }
+
+// changed tells of a reload.
+func (m *member) changed(subscriptions, strategy bool) {
+	select {
+	case m.changes <- change{subscriptions, strategy}:
+	case <-m.done:
+	}
+}
+
+// send gives the loop an input; after its end nobody cares.
+func (m *member) send(in group.Input) {
+	select {
+	case m.inputs <- in:
+	case <-m.done:
+	}
+}
+
+// The pauses between tries to join.
+const (
+	firstJoinPause = 200 * time.Millisecond
+	longJoinPause  = 5 * time.Second
+	joinLimit      = 15 * time.Second
+	leaveLimit     = 5 * time.Second
+)
+
+// run is the member's goroutine. The first outcome of joining goes to joined: nil also when it goes on trying.
+func (m *member) run(ctx context.Context, joined chan<- error) {
+	defer close(m.done)
+	ctx, m.cancel = context.WithCancel(ctx)
+	defer m.cancel()
+	if !m.join(ctx, joined) {
+		return
+	}
+	m.loop(ctx)
+	m.unwatch(nil)
+	m.cancel()
+	m.calls.Wait()
+	m.round.close()
+	m.leave()
+}
+
+// join tries until the group is joined, a stop comes, or no waiting can mend what is wrong.
+func (m *member) join(ctx context.Context, joined chan<- error) bool {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		select {
+		case <-m.stops:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	for failures := 0; ; failures++ {
+		err := m.tryJoin(ctx)
+		if err == nil || failures == 0 {
+			if rocketmq.IsFatal(err) || errors.Is(err, rocketmq.ErrDuplicateGroup) {
+				joined <- err
+				return false
+			}
+			joined <- nil
+		}
+		m.mu.Lock()
+		m.joined = err == nil
+		if err != nil {
+			m.waiting = Hold{Kind: queue.HoldBroker, Text: err.Error(), Since: m.s.rt.Now()}
+		}
+		m.mu.Unlock()
+		if err == nil {
+			return true
+		}
+		if failures%10 == 0 {
+			m.s.log.Warn("the group is not joined yet, trying again", "error", err.Error())
+		}
+		if !m.pause(ctx, failures) {
+			return false
+		}
+	}
+}
+
+func (m *member) tryJoin(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, joinLimit)
+	defer cancel()
+	if err := m.s.broker.Join(ctx, m.spec()); err != nil {
+		return fmt.Errorf("joining: %w", err)
+	}
+	return nil
+}
+
+func (m *member) pause(ctx context.Context, failures int) bool {
+	d := firstJoinPause
+	for range min(failures, 10) {
+		d *= 2
+	}
+	d = min(d, longJoinPause)
+	t := time.NewTimer(d/2 + time.Duration(m.s.rt.Rand()*float64(d)/2))
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-t.C:
+		return true
+	}
+}
+
+func (m *member) leave() {
+	ctx, cancel := context.WithTimeout(context.Background(), leaveLimit) //nolint:contextcheck // also after the second stage of a stop
+	defer cancel()
+	if err := m.s.broker.Leave(ctx, m.s.config().Group); err != nil {
+		m.s.log.Warn("brokers were not told that the member leaves", "error", err.Error())
+		m.mu.Lock()
+		m.leaving = err
+		m.mu.Unlock()
+	}
+}
+
+func (m *member) loop(ctx context.Context) {
+	m.core = group.NewCore(m.s.rt.Now(), m.s.rt.Rand, 0)
+	m.watch()
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	stops := m.stops
+	in := group.Input{}
+	for {
+		m.step(ctx, in)
+		if (m.stopNow || ctx.Err() != nil) && m.core.Empty() {
+			return
+		}
+		timer.Reset(max(0, m.core.Next().Sub(m.s.rt.Now())))
+		in = group.Input{}
+		select {
+		case in = <-m.inputs:
+		case c := <-m.changes:
+			in = m.change(ctx, c)
+		case <-stops:
+			stops, m.stopNow = nil, true
+			in.Kind = group.InStop
+		case <-ctx.Done():
+			m.drainCut(ctx)
+			return
+		case <-timer.C:
+		}
+	}
+}
+
+// drainCut waits for workers that end because their context did, and takes their reports.
+func (m *member) drainCut(ctx context.Context) {
+	m.step(ctx, group.Input{Kind: group.InStop})
+	for !m.core.Empty() {
+		m.step(ctx, <-m.inputs)
+	}
+}
+
+func (m *member) step(ctx context.Context, in group.Input) {
+	actions := m.core.Step(m.s.rt.Now(), in)
+	m.publish()
+	for i := range actions {
+		m.do(ctx, actions[i])
+	}
+}
+
+// publish makes the state readable for status and for other members, before anything is done about it.
+func (m *member) publish() {
+	queues, holds, counts := m.core.Queues(), m.core.Holds(), m.core.Counters()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	now := m.s.rt.Now()
+	for topic, h := range holds {
+		if old, ok := m.topics[topic]; ok && old.Kind == h.Kind {
+			h.Since = old.Since
+		} else {
+			h.Since = now
+		}
+		holds[topic] = h
+	}
+	m.queues, m.topics, m.counts = queues, holds, counts
+}
+
+func (m *member) do(ctx context.Context, a group.Action) {
+	switch a.Kind {
+	case group.ActRound:
+		m.calls.Go(func() {
+			m.send(group.Input{Kind: group.InRound, Topics: m.round.run(ctx)})
+			m.round.pollNeighbor(ctx)
+		})
+	case group.ActAskPeers:
+		qs := slices.Clone(a.Queues)
+		m.calls.Go(func() { m.send(group.Input{Kind: group.InPeers, Holders: m.holders(ctx, qs)}) })
+	case group.ActAcquire:
+		m.acquire(ctx, a.Queue, a.Epoch)
+	case group.ActDrain:
+		if w := m.worker(a.Queue); w != nil {
+			m.s.log.Info("queue revoked, draining", "queue", a.Queue.String(), "epoch", a.Epoch)
+			w.Drain(false)
+		}
+	case group.ActCommit:
+		for _, w := range m.allWorkers() {
+			w.Commit()
+		}
+	}
+}
+
+func (m *member) worker(q Queue) *queue.Worker {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.workers[q]
+}
+
+func (m *member) allWorkers() []*queue.Worker {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Collect(maps.Values(m.workers))
+}
+
+func (m *member) acquire(ctx context.Context, q Queue, epoch uint64) {
+	m.s.log.Info("queue assigned", "queue", q.String(), "epoch", epoch)
+	var w *queue.Worker
+	w = queue.NewWorker(m.s.queueConfig(q, epoch, func(r queue.Report) { m.released(w, r) }))
+	m.mu.Lock()
+	m.workers[q] = w
+	m.mu.Unlock()
+	m.calls.Go(func() { w.Run(ctx) })
+}
+
+// released runs on the worker's goroutine, as its last act.
+func (m *member) released(w *queue.Worker, r queue.Report) {
+	counts := w.Status().Counters
+	m.mu.Lock()
+	m.past.Add(counts)
+	delete(m.workers, r.Queue)
+	if r.Left > 0 || !r.Confirmed {
+		m.left = append(m.left, r)
+	}
+	m.mu.Unlock()
+	if r.Confirmed {
+		m.s.log.Info("queue released", "queue", r.Queue.String(), "epoch", r.Epoch, "committed", r.Committed, "left", r.Left)
+	} else {
+		m.s.log.Warn("queue released without a confirmed commit; its last messages will come again", "queue", r.Queue.String(), "safe", r.Safe, "committed", r.Committed, "left", r.Left, "error", r.Err.Error())
+	}
+	m.inputs <- group.Input{Kind: group.InReleased, Queue: r.Queue} // the loop runs until every queue is released
+}
+
+// reset begins a queue anew at offset; false when it is not owned here.
+func (m *member) reset(q Queue, offset int64) bool {
+	w := m.worker(q)
+	if w != nil {
+		w.Reset(offset)
+	}
+	return w != nil
+}
+
+// change acts on a reload: membership stays.
+func (m *member) change(ctx context.Context, c change) group.Input {
+	if c.strategy {
+		m.round.replaceStrategy()
+	}
+	if c.subscriptions {
+		m.watch()
+		m.calls.Go(func() {
+			ctx, cancel := context.WithTimeout(ctx, joinLimit)
+			defer cancel()
+			if err := m.s.broker.Heartbeat(ctx); err != nil {
+				m.s.log.Warn("brokers were not told of the changed subscriptions; the next heartbeat tells them", "error", err.Error())
+			}
+		})
+	}
+	for _, w := range m.allWorkers() {
+		w.Refresh()
+	}
+	if c.subscriptions || c.strategy {
+		return group.Input{Kind: group.InChange}
+	}
+	return group.Input{}
+}
+
+// watch follows the routes of the present topics.
+func (m *member) watch() {
+	wanted := map[string]bool{}
+	c := m.s.config()
+	for _, sub := range c.Subscriptions {
+		wanted[sub.Topic] = true
+	}
+	wanted[wire.RetryTopic(c.Group)] = true
+	m.unwatch(wanted)
+	for topic := range wanted {
+		if m.watched[topic] == nil {
+			m.watched[topic] = m.s.broker.RouteChanged(topic, func() { m.send(group.Input{Kind: group.InChange}) })
+		}
+	}
+}
+
+func (m *member) unwatch(wanted map[string]bool) {
+	for topic, stop := range m.watched {
+		if !wanted[topic] {
+			stop()
+			delete(m.watched, topic)
+		}
+	}
+}
+
+// leftover is what a stop could not bring to its end.
+func (m *member) leftover() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var errs []error
+	for _, r := range m.left {
+		if r.Left > 0 {
+			errs = append(errs, fmt.Errorf("%s: %d messages were not settled in time and will be delivered again from offset %d", r.Queue, r.Left, r.Safe))
+		}
+		if !r.Confirmed {
+			errs = append(errs, fmt.Errorf("%s: offset %d is not confirmed by the broker, which has %d: %w", r.Queue, r.Safe, r.Committed, r.Err))
+		}
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,265 @@
+package runtime
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/streamd/streamd/allocate"
+	"github.com/streamd/streamd/internal/rocketmq/wire"
+	"github.com/streamd/streamd/runtime/internal/group"
+	"github.com/streamd/streamd/runtime/internal/queue"
+)
+
+// round looks at every topic of a group: its queues, the group's members, the share that the strategy gives. It belongs
+// to the round's goroutine; only replaceStrategy and peerKinds are called from elsewhere.
+type round struct {
+	m        *member
+	strategy Strategy
+	guard    *allocate.Guard
+	reason   error // why the strategy is not open
+
+	mu       sync.Mutex // guards what follows; held for memory work only
+	stale    bool       // the strategy's config changed
+	kinds    map[string]allocate.Peer
+	neighbor int
+	polling  bool
+}
+
+func newRound(m *member) *round { return &round{m: m, kinds: map[string]allocate.Peer{}} }
+
+const (
+	openLimit  = 15 * time.Second // for a strategy's process
+	solveLimit = 5 * time.Second  // for its answer
+	askLimit   = 5 * time.Second  // for a broker's
+)
+
+func (r *round) replaceStrategy() {
+	r.mu.Lock()
+	r.stale = true
+	r.mu.Unlock()
+}
+
+func (r *round) close() {
+	if r.strategy != nil {
+		if err := r.strategy.Close(); err != nil {
+			r.m.s.log.Warn("closing the strategy", "error", err.Error())
+		}
+		r.strategy = nil
+	}
+}
+
+// run is one round.
+func (r *round) run(ctx context.Context) []group.Topic {
+	r.open(ctx)
+	c := r.m.s.config()
+	retry := wire.RetryTopic(c.Group)
+	r.lookAtRetryTopic(ctx, retry)
+	topics := make([]group.Topic, 0, len(c.Subscriptions)+1)
+	for _, sub := range c.Subscriptions {
+		topics = append(topics, r.topic(ctx, c, sub.Topic))
+	}
+	topics = append(topics, r.topic(ctx, c, retry))
+	return topics
+}
+
+// open opens the strategy, anew after a change of its config: the new one before the old one is closed.
+func (r *round) open(ctx context.Context) {
+	r.mu.Lock()
+	stale := r.stale
+	r.mu.Unlock()
+	if r.strategy != nil && !stale {
+		return
+	}
+	c := r.m.s.config()
+	next, err := r.openStrategy(ctx, c)
+	r.reason = err
+	if err != nil {
+		r.m.s.log.Warn("strategy is not available, the present share stays", "error", err.Error())
+		return
+	}
+	r.close()
+	r.strategy = next
+	r.mu.Lock()
+	r.stale = false
+	r.mu.Unlock()
+	gc := allocate.GuardConfig{Identity: next.Identity(), Needs: next.Needs(), AllowUncovered: c.AllowUncovered}
+	if r.guard == nil {
+		r.guard = allocate.NewGuard(gc)
+	} else {
+		r.guard.Replace(gc)
+	}
+}
+
+// openStrategy opens the strategy's process. A built-in one is computed here when there is none: it is the same code.
+func (r *round) openStrategy(ctx context.Context, c *StreamConfig) (Strategy, error) {
+	ctx, cancel := context.WithTimeout(ctx, openLimit)
+	defer cancel()
+	var failed error
+	if r.m.s.rt.Strategies != nil {
+		s, err := r.m.s.rt.Strategies.Open(ctx, c.Strategy)
+		if err == nil {
+			return s, nil
+		}
+		failed = fmt.Errorf("opening strategy %s: %w", strategyName(c.Strategy), err)
+	}
+	if c.Strategy.Name == "" {
+		return nil, errors.Join(errors.New("no process for the strategy"), failed)
+	}
+	local, err := newLocalStrategy(c.Strategy)
+	return local, errors.Join(err, ifError(err, failed))
+}
+
+func ifError(err, failed error) error {
+	if err == nil {
+		return nil
+	}
+	return failed
+}
+
+func strategyName(s StrategySpec) string {
+	if s.Name != "" {
+		return s.Name
+	}
+	return s.Plugin + "/" + s.Use
+}
+
+// lookAtRetryTopic learns whether the retry topic takes messages: a broker says SUCCESS to a send-back into one that has
+// no queues, and stores nothing (consumer-semantics.md 8.1 step 4).
+func (r *round) lookAtRetryTopic(ctx context.Context, topic string) {
+	ctx, cancel := context.WithTimeout(ctx, askLimit)
+	defer cancel()
+	queues, err := r.m.s.broker.WritableQueues(ctx, topic)
+	if err != nil {
+		return // not there yet, or nobody to ask: what was known stays
+	}
+	off := len(queues) == 0
+	if r.m.s.retryOff.Swap(off) != off {
+		r.m.s.log.Warn("the group's retry topic changed", "topic", topic, "takes_messages", !off)
+	}
+}
+
+// topic decides this member's share of one topic.
+func (r *round) topic(ctx context.Context, c *StreamConfig, topic string) group.Topic {
+	t := group.Topic{Name: topic}
+	if r.guard == nil {
+		t.Hold = Hold{Kind: queue.HoldStrategy, Text: r.reason.Error()}
+		return t
+	}
+	ctx, cancel := context.WithTimeout(ctx, 3*askLimit)
+	defer cancel()
+	queues, err := r.m.s.broker.Queues(ctx, topic)
+	if err != nil {
+		t.Hold = Hold{Kind: queue.HoldRouteUnknown, Text: err.Error()}
+		return t
+	}
+	if len(queues) == 0 {
+		t.Known = true // a topic that has none
+		return t
+	}
+	members, err := r.m.s.broker.Members(ctx, c.Group, topic)
+	if err != nil {
+		t.Hold = Hold{Kind: queue.HoldMembersUnknown, Text: err.Error()}
+		return t
+	}
+	r.m.noteMembers(members)
+	view := allocate.View{Group: c.Group, Topic: topic, Self: r.m.s.broker.ClientID(), Queues: queues, Members: members}
+	d := r.decide(ctx, c, view)
+	r.m.noteDecision(topic, d)
+	t.Known, t.Mine = true, d.Mine
+	if d.Kept {
+		t.Hold = Hold{Kind: queue.HoldStrategy, Text: d.Reason.Error()}
+		if errors.Is(d.Reason, allocate.ErrUnusableView) {
+			t.Hold.Kind = queue.HoldMembersUnknown
+		}
+		if again := d.Reproduce(); again != "" {
+			t.Hold.Text += "; to see it again: " + again
+		}
+	}
+	return t
+}
+
+// decide asks the strategy, unless who else is in the group forbids it.
+func (r *round) decide(ctx context.Context, c *StreamConfig, view allocate.View) allocate.Decision {
+	ask := r.ask(ctx)
+	if mixed := r.checkPeers(ctx, view.Members); mixed != nil {
+		if fallback, err := allocate.New(mixed.Use, nil); mixed.Use != "" && err == nil {
+			return r.guard.UseFallback(view, fallback, mixed)
+		}
+		ask = func(allocate.Input) ([]int32, error) { return nil, mixed }
+	}
+	d := r.guard.Decide(view, ask)
+	if !d.Kept || d.Digest.Invalid == "" {
+		return d
+	}
+	peers := r.askAll(ctx, view.Members)
+	if !allocate.AgreeInvalid(d.Digest, d.Input, peers) {
+		return d
+	}
+	fallback, err := allocate.New(c.Fallback, nil)
+	if err != nil {
+		return d
+	}
+	return r.guard.UseFallback(view, fallback, d.Reason)
+}
+
+func (r *round) ask(ctx context.Context) allocate.Ask {
+	return func(in allocate.Input) ([]int32, error) {
+		ctx, cancel := context.WithTimeout(ctx, solveLimit)
+		defer cancel()
+		answer, err := r.strategy.Solve(ctx, in)
+		spec := r.m.s.config().Strategy
+		if err == nil || spec.Name == "" {
+			return answer, err //nolint:wrapcheck // the guard judges it
+		}
+		local, lerr := newLocalStrategy(spec)
+		if lerr != nil {
+			return nil, err //nolint:wrapcheck // as above
+		}
+		r.m.s.log.Warn("the strategy's process failed, computing here", "strategy", spec.Name, "error", err.Error())
+		return local.Solve(ctx, in)
+	}
+}
+
+// checkPeers asks what the other members run, when the strategy is one that they may not have.
+func (r *round) checkPeers(ctx context.Context, members []string) *allocate.MixedGroupError {
+	name := r.strategy.Name()
+	peers := r.known(members)
+	if len(peers) < len(members)-1 && !allocate.JavaExact(name) {
+		peers = r.askAll(ctx, members)
+	}
+	var mixed *allocate.MixedGroupError
+	if err := allocate.CheckPeers(name, peers); errors.As(err, &mixed) {
+		return mixed
+	}
+	return nil
+}
+
+// localStrategy computes a built-in strategy in this process.
+type localStrategy struct {
+	allocate.Strategy
+	spec StrategySpec
+}
+
+func newLocalStrategy(spec StrategySpec) (*localStrategy, error) {
+	s, err := allocate.New(spec.Name, spec.Config)
+	if err != nil {
+		return nil, fmt.Errorf("making strategy %s: %w", spec.Name, err)
+	}
+	return &localStrategy{Strategy: s, spec: spec}, nil
+}
+
+// Identity implements Strategy.
+func (l *localStrategy) Identity() allocate.Identity {
+	return allocate.Identity{Strategy: l.spec.Name, Version: allocate.BuiltinVersion, Config: allocate.HashConfig(l.spec.Config)}
+}
+
+// Solve implements Strategy.
+func (l *localStrategy) Solve(_ context.Context, in allocate.Input) ([]int32, error) {
+	return l.Allocate(in) //nolint:wrapcheck // the guard judges it
+}
+
+// Close implements Strategy.
+func (l *localStrategy) Close() error { return nil }
