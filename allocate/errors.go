@@ -119,9 +119,13 @@ func (e *AskError) Error() string {
 func (e *AskError) Unwrap() error { return e.Err }
 
 // RuleOf classifies the reason of a Decision: the broken rule, or how the strategy failed to answer. It is empty for a
-// nil error, for ErrUnusableView and for a question that the caller gave up, which say nothing against the strategy.
+// nil error, for ErrUnusableView, for a *MixedGroupError and for a question that the caller gave up: they say nothing
+// against the strategy.
 func RuleOf(err error) Rule {
 	if err == nil || errors.Is(err, ErrUnusableView) || errors.Is(err, context.Canceled) {
+		return ""
+	}
+	if _, mixed := errors.AsType[*MixedGroupError](err); mixed {
 		return ""
 	}
 	if invalid, ok := errors.AsType[*InvalidError](err); ok {

@@ -82,8 +82,9 @@ func (g *Guard) Decide(v View, ask Ask) Decision {
 }
 
 // UseFallback applies another strategy, computed in process, instead of the configured one, and says why. The caller
-// has the reason from AgreeInvalid (after a Decision whose Digest is invalid: then the fallback stays for this input) or
-// from CheckPeers. An answer of the fallback that breaks the check keeps the share as any other.
+// has the reason from AgreeInvalid (after a Decision whose Digest is invalid: then the fallback stays for this input, and
+// the Digest stays that of the strategy) or from CheckPeers (the Digest is the fallback's own). The fallback is a
+// built-in strategy without config. An answer of the fallback that breaks the check keeps the share as any other.
 func (g *Guard) UseFallback(v View, fallback Strategy, reason error) Decision {
 	state := g.state(v.Topic)
 	in, err := NewInput(v)
@@ -95,8 +96,15 @@ func (g *Guard) UseFallback(v View, fallback Strategy, reason error) Decision {
 	}
 	if hash := g.hash(in); state.digest.Invalid != "" && state.digest.Input == hash {
 		state.latched, state.fallback, state.reason = hash, fallback, reason
+		return g.apply(state, v, in, fallback, reason)
 	}
-	return g.apply(state, v, in, fallback, reason)
+	d := g.apply(state, v, in, fallback, reason)
+	// The strategy was not asked: what the others may compare is the fallback's answer.
+	d.Digest = Digest{
+		Identity: Identity{Strategy: fallback.Name(), Version: BuiltinVersion, Config: HashConfig(nil)},
+		Input:    HashInput(in), Result: HashResult(d.Owner),
+	}
+	return d
 }
 
 // hash is the hash of the question as the configured strategy gets it.

@@ -250,6 +250,14 @@ func TestFallback(t *testing.T) {
 	// With a foreign member the fallback is not bound to the strategy's fault.
 	d2 = newGuard(allocate.Needs{}).UseFallback(v2, average, errors.New("a Java member"))
 	wantMine(t, d2, "b:2,3")
+	if d2.Digest.Strategy != "averagely" || d2.Digest.Invalid != "" || d2.Digest.Result == "" || d2.Digest.Input != allocate.HashInput(d2.Input) {
+		t.Errorf("the fallback's digest is %+v", d2.Digest)
+	}
+	mixed := allocate.CheckPeers("acme/nearest", []allocate.Peer{{ClientID: "j", Kind: allocate.PeerJava}})
+	d2 = newGuard(allocate.Needs{}).Decide(v2, func(allocate.Input) ([]int32, error) { return nil, mixed })
+	if !d2.Kept || d2.Digest.Invalid != "" || !errors.Is(d2.Reason, mixed) {
+		t.Errorf("a mixed group was held against the strategy: %+v", d2)
+	}
 	// A fallback that fails keeps the share.
 	d2 = g2.UseFallback(v2, builtin(t, allocate.NameMachineRoomNearby, ""), reason)
 	if !d2.Kept || d2.Fallback != "" || !strings.Contains(d2.Reason.Error(), "names no room") {

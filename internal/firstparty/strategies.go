@@ -84,7 +84,7 @@ func (b *builtin) Solve(ctx context.Context, in allocate.Input) ([]int32, error)
 	switch {
 	case err == nil:
 		return owner, nil
-	case ctx.Err() != nil:
+	case errors.Is(ctx.Err(), context.Canceled): // a deadline that has passed still leaves time to compute here
 		return nil, fmt.Errorf("asking strategy %s: %w", b.Name(), ctx.Err())
 	case !noAnswer(err):
 		return nil, err

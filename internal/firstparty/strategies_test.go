@@ -94,6 +94,16 @@ func TestProcessAnswersAndInProcessStandsIn(t *testing.T) {
 			return nil, &allocate.AskError{Kind: allocate.RuleTimeout, Err: context.DeadlineExceeded}
 		}
 		ask(local)
+		<-time.After(11 * time.Second)
+		late, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		h.solve = func(allocate.Input) ([]int32, error) {
+			<-late.Done()
+			return nil, late.Err()
+		}
+		if got, err := s.Solve(late, in); err != nil || !slices.Equal(got, local) {
+			t.Errorf("after the caller's deadline: %v, %v, want %v", got, err, local)
+		}
 		if n := strings.Count(log.String(), "computed in process"); n != 2 {
 			t.Errorf("told %d times, want once per change:\n%s", n, log.String())
 		}
