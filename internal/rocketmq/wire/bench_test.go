@@ -80,6 +80,7 @@ func BenchmarkPullResponse(b *testing.B) {
 }
 
 func walk(b *testing.B, body []byte, properties bool) int {
+	b.Helper()
 	n := 0
 	var m Message
 	for len(body) > 0 {

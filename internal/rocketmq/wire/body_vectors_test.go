@@ -26,8 +26,9 @@ func newBody(code RequestCode, response bool) any {
 			return &ResetOffsetBody{}
 		case ReqUpdateSubscriptionGroup:
 			return &SubscriptionGroup{}
+		default:
+			return nil
 		}
-		return nil
 	}
 	switch code {
 	case ReqGetRoute:
@@ -70,8 +71,9 @@ func newBody(code RequestCode, response bool) any {
 		return &QuerySubscriptionBody{}
 	case ReqGetTopicConfig:
 		return &TopicConfig{}
+	default:
+		return nil
 	}
-	return nil
 }
 
 func TestRecordedJSONBodies(t *testing.T) {

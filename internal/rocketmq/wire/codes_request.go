@@ -89,8 +89,19 @@ func (c RequestCode) String() string {
 	return strconv.Itoa(int(c))
 }
 
-// name is a switch, not a map: a map would be package state.
+// name looks in switches, not in a map: a map would be package state.
 func (c RequestCode) name() string {
+	switch {
+	case c < 100:
+		return c.nameBelow100()
+	case c < 300:
+		return c.nameBelow300()
+	default:
+		return c.nameFrom300()
+	}
+}
+
+func (c RequestCode) nameBelow100() string {
 	switch c {
 	case ReqSendMessage:
 		return "SEND_MESSAGE"
@@ -140,6 +151,13 @@ func (c RequestCode) name() string {
 		return "UNLOCK_BATCH_MQ"
 	case ReqCheckClientConfig:
 		return "CHECK_CLIENT_CONFIG"
+	default:
+		return ""
+	}
+}
+
+func (c RequestCode) nameBelow300() string {
+	switch c {
 	case ReqPutKVConfig:
 		return "PUT_KV_CONFIG"
 	case ReqGetKVConfig:
@@ -184,6 +202,13 @@ func (c RequestCode) name() string {
 		return "INVOKE_BROKER_TO_RESET_OFFSET"
 	case ReqGetConsumerStatus:
 		return "INVOKE_BROKER_TO_GET_CONSUMER_STATUS"
+	default:
+		return ""
+	}
+}
+
+func (c RequestCode) nameFrom300() string {
+	switch c {
 	case ReqQueryTopicConsumers:
 		return "QUERY_TOPIC_CONSUME_BY_WHO"
 	case ReqQueryConsumeTimeSpan:
@@ -236,6 +261,7 @@ func (c RequestCode) name() string {
 		return "POLLING_INFO"
 	case ReqBatchAckMessage:
 		return "BATCH_ACK_MESSAGE"
+	default:
+		return ""
 	}
-	return ""
 }

@@ -160,22 +160,25 @@ func parseBool(s string) (bool, error) { return strings.EqualFold(s, "true"), ni
 
 func (b *binder) text(key string, v *string) { scalar(b, key, v, required, parseText, formatText) }
 func (b *binder) int32(key string, v *int32) { scalar(b, key, v, required, parseInt32, formatInt32) }
+
 func (b *binder) int64(key string, v *int64) { scalar(b, key, v, required, parseInt64, formatInt64) }
+
 func (b *binder) bool(key string, v *bool) {
 	scalar(b, key, v, required, parseBool, strconv.FormatBool)
 }
-func (b *binder) lenientText(key string, v *string) {
-	scalar(b, key, v, lenient, parseText, formatText)
-}
+
 func (b *binder) lenientInt32(key string, v *int32) {
 	scalar(b, key, v, lenient, parseInt32, formatInt32)
 }
+
 func (b *binder) lenientBool(key string, v *bool) {
 	scalar(b, key, v, lenient, parseBool, strconv.FormatBool)
 }
 func (b *binder) optText(key string, v *Opt[string]) { optional(b, key, v, parseText, formatText) }
 func (b *binder) optInt32(key string, v *Opt[int32]) { optional(b, key, v, parseInt32, formatInt32) }
+
 func (b *binder) optInt64(key string, v *Opt[int64]) { optional(b, key, v, parseInt64, formatInt64) }
+
 func (b *binder) optBool(key string, v *Opt[bool]) {
 	optional(b, key, v, parseBool, strconv.FormatBool)
 }

@@ -10,6 +10,8 @@ type Field struct {
 // Fields are a header's extFields in the order of the frame. Nil means that the member was absent, an empty slice that it
 // was there and empty: servers tell the two apart (vectors/README.md 5.1). A key may occur twice (Java's binary header
 // with ACL writes each field twice); the last one counts.
+//
+//nolint:recvcheck // Set and Delete change the length, the others only read.
 type Fields []Field
 
 // Lookup returns the value of the last field called key.

@@ -3,6 +3,7 @@ package wire
 import (
 	"encoding/binary"
 	"fmt"
+	"slices"
 )
 
 // The sizes of a frame (remoting-protocol.md 1.1).
@@ -76,7 +77,7 @@ func AppendFrame(dst []byte, c *Command) ([]byte, error) {
 // both with one vectored write). On an error dst comes back as it was.
 func AppendHeader(dst []byte, c *Command, bodySize int) ([]byte, error) {
 	start := len(dst)
-	out := append(dst, 0, 0, 0, 0, 0, 0, 0, 0)
+	out := slices.Grow(dst, PrefixSize+headerMark)[:start+PrefixSize+headerMark]
 	var err error
 	switch c.Encoding {
 	case EncodingJSON:

@@ -9,16 +9,16 @@ import (
 )
 
 // decodeRecorded decodes a recorded frame and fails the test when it does not decode.
-func decodeRecorded(t testing.TB, r *recordedFrame) *Command {
-	t.Helper()
-	frame := unhex(t, r.Frame)
+func decodeRecorded(tb testing.TB, r *recordedFrame) *Command {
+	tb.Helper()
+	frame := unhex(tb, r.Frame)
 	n, err := FrameLength(frame)
 	if err != nil || n != len(frame)-PrefixSize {
-		t.Fatalf("[%d] FrameLength = %d, %v; the frame has %d bytes", r.Seq, n, err, len(frame))
+		tb.Fatalf("[%d] FrameLength = %d, %v; the frame has %d bytes", r.Seq, n, err, len(frame))
 	}
 	var c Command
 	if err := c.Decode(frame[PrefixSize:]); err != nil {
-		t.Fatalf("[%d] %s: %v", r.Seq, r.Name, err)
+		tb.Fatalf("[%d] %s: %v", r.Seq, r.Name, err)
 	}
 	return &c
 }

@@ -67,7 +67,7 @@ func FuzzFields(f *testing.F) {
 		if err := c.Decode(content); err != nil {
 			return
 		}
-		var first, second Header = NewResponseHeader(RequestCode(code)), NewResponseHeader(RequestCode(code))
+		first, second := NewResponseHeader(RequestCode(code)), NewResponseHeader(RequestCode(code))
 		if !response {
 			request, again := NewHeader(RequestCode(code)), NewHeader(RequestCode(code))
 			if request == nil {

@@ -5,9 +5,6 @@ import (
 	"math"
 )
 
-// binaryFixed is the size of a binary header without remark and fields (remoting-protocol.md 1.4).
-const binaryFixed = 21
-
 // textReader cuts values off the front of a binary header. It works on a string so that the parts need no copy.
 type textReader struct {
 	s   string

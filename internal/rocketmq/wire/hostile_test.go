@@ -4,18 +4,18 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
-	"runtime"
+	goruntime "runtime"
 	"strings"
 	"testing"
 )
 
 // allocated returns how many bytes f allocates. Tests that use it must not be parallel.
 func allocated(f func()) int {
-	var before, after runtime.MemStats
+	var before, after goruntime.MemStats
 	f() // what is made once
-	runtime.ReadMemStats(&before)
+	goruntime.ReadMemStats(&before)
 	f()
-	runtime.ReadMemStats(&after)
+	goruntime.ReadMemStats(&after)
 	return int(after.TotalAlloc - before.TotalAlloc)
 }
 

@@ -64,8 +64,9 @@ func (l Language) name() string {
 		return "RUST"
 	case LanguageNodeJS:
 		return "NODE_JS"
+	default:
+		return ""
 	}
-	return ""
 }
 
 // ParseLanguage returns the language called name, LanguageUnknown for a name nobody uses.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -211,7 +212,7 @@ func TestAddressFamilies(t *testing.T) {
 		if len(one) != m.Size() {
 			t.Errorf("flags %#x: %d bytes, Size says %d", flags, len(one), m.Size())
 		}
-		body := append(one, stored(t, plainMessage())...)
+		body := slices.Concat(one, stored(t, plainMessage()))
 		checkWalk(t, body, []bool{false, false})
 		var got Message
 		if _, err := got.Decode(body); err != nil || got.BornHost != m.BornHost || got.StoreHost != m.StoreHost {

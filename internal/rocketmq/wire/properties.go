@@ -123,11 +123,8 @@ func Properties(text []byte) iter.Seq2[[]byte, []byte] {
 }
 
 func cutProperty(text []byte) (item, rest []byte) {
-	end := bytes.IndexByte(text, propertyEnd)
-	if end < 0 {
-		return text, nil
-	}
-	return text[:end], text[end+1:]
+	item, rest, _ = bytes.Cut(text, []byte{propertyEnd})
+	return item, rest
 }
 
 // PropertyMap returns the properties of a text form as a map; the last of a repeated name stays.

@@ -117,10 +117,5 @@ func (s *SubscriptionData) Matches(tag []byte) bool {
 	if s.ExpressionType == ExpressionSQL92 || len(s.TagsSet) == 0 {
 		return true
 	}
-	for _, t := range s.TagsSet {
-		if t == string(tag) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.TagsSet, func(t string) bool { return t == string(tag) }) // no copy of tag
 }

@@ -46,8 +46,9 @@ func newConsumerHeader(code RequestCode) Request {
 		return &ConsumeDirectlyRequest{}
 	case ReqHeartbeat, ReqLockQueues, ReqUnlockQueues, ReqCheckClientConfig:
 		return &PlainRequest{Op: code}
+	default:
+		return nil
 	}
-	return nil
 }
 
 func newProducerHeader(code RequestCode) Request {
@@ -76,8 +77,9 @@ func newProducerHeader(code RequestCode) Request {
 		return &DataVersionRequest{}
 	case ReqGetClusterInfo, ReqGetAllTopics:
 		return &PlainRequest{Op: code}
+	default:
+		return nil
 	}
-	return nil
 }
 
 func newAdminHeader(code RequestCode) Request {
@@ -112,8 +114,9 @@ func newAdminHeader(code RequestCode) Request {
 		return &ConsumerStatusRequest{}
 	case ReqUpdateSubscriptionGroup, ReqGetAllSubscriptionGroups, ReqGetAllTopicConfig, ReqGetBrokerConfig, ReqGetBrokerRuntimeInfo:
 		return &PlainRequest{Op: code}
+	default:
+		return nil
 	}
-	return nil
 }
 
 // NewResponseHeader returns an empty typed header for a successful answer to a request's code; a PlainResponse for those
@@ -138,6 +141,7 @@ func NewResponseHeader(code RequestCode) Header {
 		return &DataVersionResponse{}
 	case ReqQueryMessage:
 		return &QueryMessageResponse{}
+	default:
+		return &PlainResponse{}
 	}
-	return &PlainResponse{}
 }

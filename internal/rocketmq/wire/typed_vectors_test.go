@@ -91,6 +91,7 @@ func carriesFields(c *Command, request RequestCode) bool {
 		return true
 	case RespPullNotFound, RespPullRetryImmediately, RespPullOffsetMoved:
 		return request == ReqPullMessage || request == ReqLitePullMessage
+	default:
+		return false
 	}
-	return false
 }

@@ -80,37 +80,37 @@ type recordedMessage struct {
 	Hex           string            `json:"hex"`
 }
 
-func unhex(t testing.TB, s string) []byte {
-	t.Helper()
+func unhex(tb testing.TB, s string) []byte {
+	tb.Helper()
 	b, err := hex.DecodeString(strings.Join(strings.Fields(s), ""))
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return b
 }
 
 // eachVector calls visit with each line of the vector files that match pattern.
-func eachVector(t testing.TB, pattern string, visit func(file string, line []byte)) {
-	t.Helper()
+func eachVector(tb testing.TB, pattern string, visit func(file string, line []byte)) {
+	tb.Helper()
 	files, err := filepath.Glob(filepath.Join("testdata", "vectors", pattern))
 	if err != nil || len(files) == 0 {
-		t.Fatalf("no vectors match %s: %v", pattern, err)
+		tb.Fatalf("no vectors match %s: %v", pattern, err)
 	}
 	for _, name := range files {
-		readVectors(t, name, visit)
+		readVectors(tb, name, visit)
 	}
 }
 
-func readVectors(t testing.TB, name string, visit func(file string, line []byte)) {
-	t.Helper()
+func readVectors(tb testing.TB, name string, visit func(file string, line []byte)) {
+	tb.Helper()
 	f, err := os.Open(name)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	defer func() { _ = f.Close() }()
 	z, err := gzip.NewReader(f)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	lines := bufio.NewScanner(z)
 	lines.Buffer(nil, 8<<20)
@@ -118,43 +118,43 @@ func readVectors(t testing.TB, name string, visit func(file string, line []byte)
 		visit(strings.TrimSuffix(filepath.Base(name), ".jsonl.gz"), lines.Bytes())
 	}
 	if err := lines.Err(); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 }
 
 // recordedFrames returns every recorded frame; there are 2221 of them.
-func recordedFrames(t testing.TB) []recordedFrame {
-	t.Helper()
+func recordedFrames(tb testing.TB) []recordedFrame {
+	tb.Helper()
 	var all []recordedFrame
-	eachVector(t, "*.jsonl.gz", func(file string, line []byte) {
+	eachVector(tb, "*.jsonl.gz", func(file string, line []byte) {
 		if strings.HasPrefix(file, "messages-") {
 			return
 		}
 		var f recordedFrame
 		if err := json.Unmarshal(line, &f); err != nil {
-			t.Fatalf("%s: %v", file, err)
+			tb.Fatalf("%s: %v", file, err)
 		}
 		all = append(all, f)
 	})
 	if len(all) != 2221 {
-		t.Fatalf("%d recorded frames, want 2221", len(all))
+		tb.Fatalf("%d recorded frames, want 2221", len(all))
 	}
 	return all
 }
 
 // recordedMessages returns every recorded stored message; there are 122.
-func recordedMessages(t testing.TB) []recordedMessage {
-	t.Helper()
+func recordedMessages(tb testing.TB) []recordedMessage {
+	tb.Helper()
 	var all []recordedMessage
-	eachVector(t, "messages-*.jsonl.gz", func(file string, line []byte) {
+	eachVector(tb, "messages-*.jsonl.gz", func(file string, line []byte) {
 		var m recordedMessage
 		if err := json.Unmarshal(line, &m); err != nil {
-			t.Fatalf("%s: %v", file, err)
+			tb.Fatalf("%s: %v", file, err)
 		}
 		all = append(all, m)
 	})
 	if len(all) != 122 {
-		t.Fatalf("%d recorded messages, want 122", len(all))
+		tb.Fatalf("%d recorded messages, want 122", len(all))
 	}
 	return all
 }
