@@ -39,8 +39,8 @@ func newForwarder(client otlptrace.Client, log *slog.Logger) *forwarder {
 // errForwardFull tells a plugin's exporter that its spans were dropped.
 var errForwardFull = errors.New("the queue of spans to the collector is full")
 
-// Export takes spans of a plugin. It never blocks.
-func (f *forwarder) Export(_ context.Context, spans []*tracepb.ResourceSpans) error {
+// export takes spans of a plugin. It never blocks.
+func (f *forwarder) export(_ context.Context, spans []*tracepb.ResourceSpans) error {
 	select {
 	case f.queue <- spans:
 		return nil
@@ -49,9 +49,6 @@ func (f *forwarder) Export(_ context.Context, spans []*tracepb.ResourceSpans) er
 		return errForwardFull
 	}
 }
-
-// Dropped counts requests of plugins that did not fit.
-func (f *forwarder) Dropped() int64 { return f.dropped.Load() }
 
 func (f *forwarder) run(ctx context.Context) {
 	defer close(f.done)
@@ -77,7 +74,7 @@ func (f *forwarder) upload(ctx context.Context, spans []*tracepb.ResourceSpans) 
 	}
 }
 
-// close sends what is queued and ends, or gives up with ctx. Export must not be called any more.
+// close sends what is queued and ends, or gives up with ctx. export must not be called any more.
 func (f *forwarder) close(ctx context.Context) error {
 	f.closing.Do(func() { close(f.queue) })
 	select {

@@ -23,6 +23,7 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 	"go.opentelemetry.io/otel/trace"
+	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 )
 
 // Telemetry is streamd's OpenTelemetry: it observes attempts, serves /metrics and forwards the spans of plugins.
@@ -92,6 +93,9 @@ func (t *Telemetry) setUpTraces(ctx context.Context, res *resource.Resource, con
 		}
 		options = append(options, sdktrace.WithBatcher(e, sdktrace.WithBatchTimeout(time.Second), sdktrace.WithMaxQueueSize(8192)))
 		t.forward = newForwarder(client, t.log)
+		t.registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
+			Name: "streamd_telemetry_dropped_total", Help: "Exports of plugins that did not reach the collector.",
+		}, func() float64 { return float64(t.forward.dropped.Load()) }))
 	}
 	t.traces = sdktrace.NewTracerProvider(options...)
 	t.tracer = t.traces.Tracer(Scope, trace.WithInstrumentationVersion(t.config.ServiceVersion))
@@ -126,8 +130,13 @@ func (t *Telemetry) Handler() http.Handler {
 	return promhttp.HandlerFor(t.registry, promhttp.HandlerOpts{EnableOpenMetrics: true})
 }
 
-// Sink takes the spans plugins export to the host; nil when there is nowhere to send them.
-func (t *Telemetry) Sink() *forwarder { return t.forward }
+// Sink takes the spans plugins export to the host (pluginhost.TraceSink); nil when there is nowhere to send them.
+func (t *Telemetry) Sink() func(context.Context, []*tracepb.ResourceSpans) error {
+	if t.forward == nil {
+		return nil
+	}
+	return t.forward.export
+}
 
 // Tracer is for spans outside attempts, such as those of `produce`; it records nothing without an exporter.
 func (t *Telemetry) Tracer() trace.Tracer {
