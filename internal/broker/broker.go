@@ -31,6 +31,7 @@ type Broker struct {
 	holds   *holdTable
 	delays  *schedule
 	timers  *timers
+	halves  *halfTable
 	ids     *idMaker
 	handle  map[code]handler
 
@@ -53,6 +54,7 @@ func New(c Config) *Broker {
 		offsets: newOffsetTable(),
 		locks:   newLockTable(c.LockTTL),
 		holds:   newHoldTable(),
+		halves:  newHalfTable(c),
 		ids:     newIDMaker(),
 		handle:  handlers(),
 	}
@@ -61,6 +63,7 @@ func New(c Config) *Broker {
 	}
 	b.members.expired = b.onExpired
 	b.delays = newSchedule(c.DelayLevels, b.store, b.deliver)
+	b.halves.check, b.halves.giveUp = b.checkTransaction, b.abandonTransaction
 	b.timers = &timers{deliver: b.deliver}
 	b.server = remote.NewServer(remote.Options{
 		Listen: c.Listen, Address: c.Address, Handle: b.serve, Gone: b.gone, MaxFrame: maxFrame, MaxPending: maxPending,
@@ -88,6 +91,7 @@ func (b *Broker) Start() error {
 	b.names.add(b.config.Name, b)
 	b.delays.start()
 	b.timers.start()
+	b.halves.start()
 	return nil
 }
 
@@ -97,6 +101,7 @@ func (b *Broker) Stop() error {
 	b.names.remove(b.config.Name)
 	b.delays.stop()
 	b.timers.stop()
+	b.halves.stop()
 	err := b.server.Close()
 	b.holds.clear()
 	b.locks.clear()

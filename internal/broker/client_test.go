@@ -187,7 +187,7 @@ func (c *rawClient) ok(code wire.RequestCode, e ext, body []byte) *wire.Command 
 
 func (c *rawClient) waitPush(code wire.RequestCode) *wire.Command {
 	c.t.Helper()
-	timer := time.NewTimer(30 * time.Second)
+	timer := time.NewTimer(time.Minute)
 	defer timer.Stop()
 	for {
 		select {

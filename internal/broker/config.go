@@ -51,7 +51,10 @@ type Config struct {
 	LockTTL      time.Duration // a queue lock without renewal is free, 60 s
 	CallTimeout  time.Duration // how long 307 and 309 wait for the member, 10 s
 	IdleTimeout  time.Duration // a silent connection is closed, 120 s
-	MaxBody      int           // longest message body, 4 MiB
+	// TransactionTimeout is when a producer is first asked how its transaction ended, 6 s; TransactionInterval when again, 30 s.
+	TransactionTimeout, TransactionInterval time.Duration
+
+	MaxBody int // longest message body, 4 MiB
 }
 
 func (c Config) withDefaults() Config {
@@ -68,6 +71,8 @@ func (c Config) withDefaults() Config {
 	or(&c.LockTTL, 60*time.Second)
 	or(&c.CallTimeout, 10*time.Second)
 	or(&c.IdleTimeout, 120*time.Second)
+	or(&c.TransactionTimeout, 6*time.Second)
+	or(&c.TransactionInterval, 30*time.Second)
 	or(&c.MaxBody, 4<<20)
 	if c.Listen == nil {
 		c.Listen = listenTCP

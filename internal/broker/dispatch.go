@@ -34,6 +34,7 @@ func handlers() map[code]handler {
 		wire.ReqUnlockQueues:            (*Broker).onUnlock,
 		wire.ReqCheckClientConfig:       (*Broker).onCheckClient,
 
+		wire.ReqEndTransaction:         (*Broker).onEndTransaction,
 		wire.ReqQueryMessage:           (*Broker).onQueryMessage,
 		wire.ReqViewMessageByID:        (*Broker).onViewMessage,
 		wire.ReqGetConsumerRunningInfo: (*Broker).onRunningInfo,

@@ -124,11 +124,18 @@ func (b *Broker) sendOne(r *remote.Request, s sending) *remote.Answer {
 	if len(d.properties.text()) > wire.MaxProperties {
 		return b.refuseSend(wire.RespMessageIllegal, fmt.Sprintf(remarkTooLarge, b.config.MaxBody))
 	}
+	isHalf := strings.EqualFold(d.properties.get(wire.PropHalfMessage), "true")
+	if isHalf {
+		d.toHalf()
+	}
 	// put may move the message to another topic; the answer speaks of where the client sent it.
 	unique := d.properties.get(wire.PropUniqueKey)
 	position, err := b.put(d)
 	if err != nil {
 		return b.refuseSend(wire.RespSystemError, err.Error())
+	}
+	if isHalf {
+		b.halves.add(position.LogOffset, immunityOf(d.properties))
 	}
 	return b.sent(s.queue, []memstore.Position{position}, unique)
 }
@@ -137,9 +144,6 @@ func (b *Broker) sendOne(r *remote.Request, s sending) *remote.Answer {
 func (b *Broker) checkOne(r *remote.Request, s sending, d *draft) *remote.Answer {
 	if len(d.body) > b.config.MaxBody {
 		return b.refuseSend(wire.RespMessageIllegal, fmt.Sprintf(remarkTooLarge, b.config.MaxBody))
-	}
-	if s.sysFlag&wire.SysFlagTransaction == wire.SysFlagPrepared || strings.EqualFold(d.properties.get(wire.PropHalfMessage), "true") {
-		return b.refuseSend(wire.RespNoPermission, fmt.Sprintf("the broker[%s] sending transaction message is forbidden", b.Address()))
 	}
 	now := time.Now().UnixMilli()
 	if due, ok := timerDue(d.properties, now); ok && due-now > maxTimerDelay.Milliseconds() {

@@ -10,7 +10,11 @@ import (
 // onRoute is 105. Keys are quoted for clients that can read them so: from 4.9.4, or who say so (vectors/README.md 5.14).
 func (n *NameServer) onRoute(r *remote.Request) *remote.Answer {
 	f := fieldsOf(r)
-	topic, dialect := f.optional("topic"), wire.Fastjson
+	topic, known := f.ext.Lookup("topic")
+	if !known {
+		topic = "null" // Java prints its absence so.
+	}
+	dialect := wire.Fastjson
 	if f.flag("acceptStandardJsonOnly", false) || wire.Version(r.Command.Version) >= wire.Version4_9_4 {
 		dialect = wire.Standard
 	}

@@ -1,0 +1,138 @@
+package broker
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/streamd/streamd/internal/rocketmq/wire"
+)
+
+// Properties of half messages, remoting-protocol.md 5.1.
+const (
+	propCheckTimes = "TRANSACTION_CHECK_TIMES"
+	propImmunity   = "CHECK_IMMUNITY_TIME_IN_SECONDS"
+	maxChecks      = 15
+)
+
+// half is a message whose transaction is open.
+type half struct {
+	logOffset int64
+	checks    int
+	timer     *time.Timer
+}
+
+// halfTable is the open transactions. Unlike RocketMQ it does not store a half message again before each check, and a
+// transaction that has ended cannot be committed a second time.
+type halfTable struct {
+	first, every time.Duration
+	check        func(logOffset int64, times int)
+	giveUp       func(logOffset int64)
+
+	mu      sync.Mutex
+	running bool
+	open    map[int64]*half
+}
+
+func newHalfTable(c Config) *halfTable {
+	return &halfTable{first: c.TransactionTimeout, every: c.TransactionInterval, open: make(map[int64]*half)}
+}
+
+func (t *halfTable) add(logOffset int64, immunity time.Duration) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	h := &half{logOffset: logOffset}
+	t.open[logOffset] = h
+	t.armLocked(h, max(t.first, immunity))
+}
+
+func (t *halfTable) armLocked(h *half, after time.Duration) {
+	if t.running {
+		h.timer = time.AfterFunc(after, func() { t.due(h) })
+	}
+}
+
+// due asks the producer once more, or gives the transaction up.
+func (t *halfTable) due(h *half) {
+	t.mu.Lock()
+	if t.open[h.logOffset] != h || !t.running {
+		t.mu.Unlock()
+		return
+	}
+	if h.checks++; h.checks > maxChecks {
+		delete(t.open, h.logOffset)
+		t.mu.Unlock()
+		t.giveUp(h.logOffset)
+		return
+	}
+	times := h.checks
+	t.armLocked(h, t.every)
+	t.mu.Unlock()
+	t.check(h.logOffset, times)
+}
+
+// end closes a transaction; false: it is not open.
+func (t *halfTable) end(logOffset int64) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	h, ok := t.open[logOffset]
+	if !ok {
+		return false
+	}
+	if h.timer != nil {
+		h.timer.Stop()
+	}
+	delete(t.open, logOffset)
+	return true
+}
+
+func (t *halfTable) start() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.running = true
+	for _, offset := range slices.Sorted(maps.Keys(t.open)) {
+		t.armLocked(t.open[offset], t.first)
+	}
+}
+
+func (t *halfTable) stop() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.running = false
+	for _, h := range t.open {
+		if h.timer != nil {
+			h.timer.Stop()
+		}
+	}
+}
+
+// toHalf sends a half message by way of the half topic, where no consumer of its own topic sees it.
+func (d *draft) toHalf() {
+	d.properties.set(wire.PropTransactionID, d.properties.get(wire.PropUniqueKey))
+	d.properties.set(wire.PropRealTopic, d.topic)
+	d.properties.set(wire.PropRealQueueID, strconv.Itoa(int(d.queue)))
+	d.properties.remove(wire.PropDelayLevel)
+	d.topic, d.queue = wire.HalfTopic, 0
+	d.sysFlag &^= wire.SysFlagTransaction
+}
+
+// fromHalf is the message as its consumers will see it.
+func fromHalf(m *wire.Message) (*draft, error) {
+	d := draftOf(m)
+	queue, err := strconv.ParseInt(d.properties.get(wire.PropRealQueueID), 10, 32)
+	if err != nil {
+		return nil, err
+	}
+	d.topic, d.queue = d.properties.get(wire.PropRealTopic), int32(queue) //nolint:gosec // 32 bits were asked for.
+	return d, nil
+}
+
+func immunityOf(p properties) time.Duration {
+	seconds, err := strconv.Atoi(p.get(propImmunity))
+	if err != nil {
+		return 0
+	}
+	return time.Duration(seconds) * time.Second
+}

@@ -1,0 +1,82 @@
+package broker_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/streamd/streamd/internal/broker"
+	"github.com/streamd/streamd/internal/broker/memnet"
+	"github.com/streamd/streamd/internal/rocketmq/wire"
+)
+
+func TestTransactions(t *testing.T) {
+	t.Parallel()
+	inBubble(t, broker.Config{MemberTTL: time.Hour, IdleTimeout: time.Hour}, func(t *testing.T, b *broker.Broker, net *memnet.Network) {
+		c := dial(t, net.DialContext, b.Address(), "c1")
+		c.ok(wire.ReqHeartbeat, nil, []byte(`{"clientID":"c1","producerDataSet":[{"groupName":"PG"}],"consumerDataSet":[]}`))
+		half := func(id string) ext {
+			t.Helper()
+			a := c.send("T", 2, id, "UNIQ_KEY\x01"+id+"\x02TRAN_MSG\x01true\x02PGROUP\x01PG\x02", ext{"f": 4})
+			if a.Code != 0 {
+				t.Fatalf("half message: %d %q", a.Code, a.Remark)
+			}
+			_, offset, err := wire.ParseOffsetID(a.Ext.Get("msgId"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return ext{
+				"producerGroup": "PG", "tranStateTableOffset": a.Ext.Get("queueOffset"), "commitLogOffset": offset, "msgId": id,
+				"fromTransactionCheck": false,
+			}
+		}
+		end := func(e ext, outcome int) *wire.Command {
+			e["commitOrRollback"] = outcome
+			return c.call(wire.ReqEndTransaction, e, nil)
+		}
+		committed, rolledBack, unknown := half("A"), half("B"), half("C")
+		if n := len(b.Messages("T")); n != 0 {
+			t.Fatalf("%d half messages can be consumed", n)
+		}
+		wrong := ext{"producerGroup": "other"}
+		for k, v := range committed {
+			if k != "producerGroup" {
+				wrong[k] = v
+			}
+		}
+		if a := end(wrong, 8); a.Code != 1 || a.Remark != "The producer group wrong" {
+			t.Errorf("another group's commit: %d %q", a.Code, a.Remark)
+		}
+		end(committed, 8)
+		end(committed, 8) // A repeated commit stores nothing more.
+		end(rolledBack, 12)
+		end(rolledBack, 8)
+		m := b.Messages("T")
+		if len(m) != 1 || m[0].ID != "A" || m[0].Queue != 2 || m[0].SysFlag != wire.SysFlagCommit {
+			t.Fatalf("committed: %+v", m)
+		}
+		start := time.Now()
+		check := c.waitPush(wire.ReqCheckTransactionState)
+		if d := time.Since(start); d != 6*time.Second {
+			t.Errorf("asked after %v", d)
+		}
+		if got := decodeAll(t, check.Body); string(got[0].Topic) != "T" || got[0].QueueID != 2 || check.Ext.Get("msgId") != "C" {
+			t.Errorf("check %+v", check)
+		}
+		c.waitPush(wire.ReqCheckTransactionState)
+		if d := time.Since(start); d != 36*time.Second {
+			t.Errorf("asked again after %v", d)
+		}
+		unknown["fromTransactionCheck"] = true
+		end(unknown, 8)
+		half("D")
+		pause(t, 20*time.Minute)
+		synctest.Wait()
+		if m := b.Messages("T"); len(m) != 2 || m[1].ID != "C" {
+			t.Errorf("after the check: %+v", m)
+		}
+		if m := b.Messages(wire.TransCheckMaxTopic); len(m) != 1 || m[0].ID != "D" {
+			t.Errorf("given up: %+v", m)
+		}
+	})
+}
