@@ -1,13 +1,15 @@
 package wire
 
 import (
-	"bufio"
+	"bytes"
 	"compress/gzip"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -82,62 +84,25 @@ type recordedMessage struct {
 
 func unhex(tb testing.TB, s string) []byte {
 	tb.Helper()
-	b, err := hex.DecodeString(strings.Join(strings.Fields(s), ""))
+	b, err := hex.DecodeString(s)
 	if err != nil {
 		tb.Fatal(err)
 	}
 	return b
 }
 
-// eachVector calls visit with each line of the vector files that match pattern.
-func eachVector(tb testing.TB, pattern string, visit func(file string, line []byte)) {
-	tb.Helper()
-	files, err := filepath.Glob(filepath.Join("testdata", "vectors", pattern))
-	if err != nil || len(files) == 0 {
-		tb.Fatalf("no vectors match %s: %v", pattern, err)
-	}
-	for _, name := range files {
-		readVectors(tb, name, visit)
-	}
-}
-
-func readVectors(tb testing.TB, name string, visit func(file string, line []byte)) {
-	tb.Helper()
-	f, err := os.Open(name)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	defer func() { _ = f.Close() }()
-	z, err := gzip.NewReader(f)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	lines := bufio.NewScanner(z)
-	lines.Buffer(nil, 8<<20)
-	for lines.Scan() {
-		visit(strings.TrimSuffix(filepath.Base(name), ".jsonl.gz"), lines.Bytes())
-	}
-	if err := lines.Err(); err != nil {
-		tb.Fatal(err)
-	}
-}
+// The recordings are read once; no test changes them.
+var (
+	loadFrames   = sync.OnceValues(readFrames)
+	loadMessages = sync.OnceValues(readMessages)
+)
 
 // recordedFrames returns every recorded frame; there are 2221 of them.
 func recordedFrames(tb testing.TB) []recordedFrame {
 	tb.Helper()
-	var all []recordedFrame
-	eachVector(tb, "*.jsonl.gz", func(file string, line []byte) {
-		if strings.HasPrefix(file, "messages-") {
-			return
-		}
-		var f recordedFrame
-		if err := json.Unmarshal(line, &f); err != nil {
-			tb.Fatalf("%s: %v", file, err)
-		}
-		all = append(all, f)
-	})
-	if len(all) != 2221 {
-		tb.Fatalf("%d recorded frames, want 2221", len(all))
+	all, err := loadFrames()
+	if err != nil || len(all) != 2221 {
+		tb.Fatalf("%d recorded frames, want 2221; %v", len(all), err)
 	}
 	return all
 }
@@ -145,16 +110,48 @@ func recordedFrames(tb testing.TB) []recordedFrame {
 // recordedMessages returns every recorded stored message; there are 122.
 func recordedMessages(tb testing.TB) []recordedMessage {
 	tb.Helper()
-	var all []recordedMessage
-	eachVector(tb, "messages-*.jsonl.gz", func(file string, line []byte) {
-		var m recordedMessage
-		if err := json.Unmarshal(line, &m); err != nil {
-			tb.Fatalf("%s: %v", file, err)
-		}
-		all = append(all, m)
-	})
-	if len(all) != 122 {
-		tb.Fatalf("%d recorded messages, want 122", len(all))
+	all, err := loadMessages()
+	if err != nil || len(all) != 122 {
+		tb.Fatalf("%d recorded messages, want 122; %v", len(all), err)
 	}
 	return all
+}
+
+func readFrames() ([]recordedFrame, error) {
+	return readVectors[recordedFrame](func(name string) bool { return !strings.HasPrefix(name, "messages-") })
+}
+
+func readMessages() ([]recordedMessage, error) {
+	return readVectors[recordedMessage](func(name string) bool { return strings.HasPrefix(name, "messages-") })
+}
+
+// readVectors parses each line of the vector files that are wanted.
+func readVectors[T any](wanted func(name string) bool) ([]T, error) {
+	files, err := filepath.Glob(filepath.Join("testdata", "vectors", "*.jsonl.gz"))
+	if err != nil {
+		return nil, err
+	}
+	var all []T
+	for _, name := range files {
+		if !wanted(filepath.Base(name)) {
+			continue
+		}
+		packed, err := os.ReadFile(name)
+		if err != nil {
+			return nil, err
+		}
+		z, err := gzip.NewReader(bytes.NewReader(packed))
+		if err != nil {
+			return nil, err
+		}
+		dec := json.NewDecoder(z)
+		for dec.More() {
+			var v T
+			if err := dec.Decode(&v); err != nil {
+				return nil, fmt.Errorf("%s: %w", name, err)
+			}
+			all = append(all, v)
+		}
+	}
+	return all, nil
 }
