@@ -2,6 +2,8 @@ package border
 
 import (
 	"fmt"
+	"strings"
+	"unsafe"
 
 	"google.golang.org/grpc/encoding"
 	"google.golang.org/grpc/mem"
@@ -79,7 +81,22 @@ func (c Codec) Unmarshal(data mem.BufferSlice, v any) error {
 	}
 	// The one copy of the receiving end: gRPC's buffers go back to its pool, and bodies stay valid for as long as the
 	// author keeps them.
-	return in.read(data.Materialize())
+	return in.read(materialize(data))
+}
+
+// materialize joins the pieces in memory of its own. It goes through a strings.Builder because that is the one way to get
+// memory that is not cleared first, which would cost a tenth of the whole path. Nobody else sees the string.
+func materialize(data mem.BufferSlice) []byte {
+	n := data.Len()
+	if n == 0 {
+		return nil
+	}
+	var b strings.Builder
+	b.Grow(n)
+	for _, piece := range data {
+		b.Write(piece.ReadOnlyData())
+	}
+	return unsafe.Slice(unsafe.StringData(b.String()), n)
 }
 
 func (in *In) read(data []byte) error {

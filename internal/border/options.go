@@ -1,7 +1,7 @@
 package border
 
 import (
-	"fmt"
+	"errors"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/encoding"
@@ -27,12 +27,12 @@ type Link struct {
 
 // NewLink makes the codec and its buffer pool.
 func NewLink() (*Link, error) {
-	// gRPC's own pool has nothing between 32 KiB and 1 MiB, which is where batches are.
-	pool, err := mem.NewBinaryTieredBufferPool(8, 10, 12, 14, 15, 16, 17, 18, 19, 20, 21, 22)
-	if err != nil {
-		return nil, fmt.Errorf("making the buffer pool: %w", err)
+	standard := encoding.GetCodecV2("proto")
+	if standard == nil {
+		return nil, errors.New("gRPC has no protobuf codec")
 	}
-	return &Link{pool: pool, Codec: Codec{pool: pool, standard: encoding.GetCodecV2("proto")}}, nil
+	pool := &bufferPool{}
+	return &Link{pool: pool, Codec: Codec{pool: pool, standard: standard}}, nil
 }
 
 // ServerOptions are for the plugin's gRPC server.

@@ -183,7 +183,9 @@ func (m *Message) record(i int) *frame.Record {
 }
 
 // Cancel withdraws messages of a batch; no index means all.
-func (l *Lane) Cancel(seq uint64, index ...uint32) { l.send(border.Raw(frame.AppendCancel(nil, seq, index))) }
+func (l *Lane) Cancel(seq uint64, index ...uint32) {
+	l.send(border.Raw(frame.AppendCancel(nil, seq, index)))
+}
 
 // Revoke tells the plugin that queues go.
 func (l *Lane) Revoke(queues ...sdk.Queue) {

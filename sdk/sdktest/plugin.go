@@ -100,7 +100,9 @@ func newLink(t testing.TB) *border.Link {
 }
 
 // dispenser is the host's side of the one plugin in the set.
-type dispenser struct{ goplugin.NetRPCUnsupportedPlugin }
+type dispenser struct {
+	goplugin.NetRPCUnsupportedPlugin
+}
 
 // GRPCServer is for plugins.
 func (dispenser) GRPCServer(*goplugin.GRPCBroker, *grpc.Server) error { return nil }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	goruntime "runtime"
 	"sync"
 	"time"
 
@@ -64,6 +65,7 @@ func run(info sdk.Info, specs []sdk.Spec) error {
 	go watchParent(ctx, os.Getppid, time.Second/5, gone)
 	go exitWhenGone(ctx, gone, logger)
 
+	heap := ballast()
 	os.Stdout = handshakeOut
 	goplugin.Serve(&goplugin.ServeConfig{
 		HandshakeConfig: goplugin.HandshakeConfig{
@@ -77,6 +79,7 @@ func run(info sdk.Info, specs []sdk.Spec) error {
 	})
 	os.Stdout, os.Stderr = stdout, stderr
 	server.Close()
+	goruntime.KeepAlive(heap)
 	return nil
 }
 
