@@ -28,7 +28,7 @@ type processes struct {
 
 func newProcesses(t *testing.T, plugins ...pluginhost.PluginSpec) *processes {
 	t.Helper()
-	run, err := os.MkdirTemp("", "fp") // short: sockets live in it
+	run, err := os.MkdirTemp("", "fp") //nolint:usetesting // sockets live in it: its path has to be short
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,7 +26,7 @@ type host struct {
 	closed int
 }
 
-func (h *host) Open(ctx context.Context, spec runtime.StrategySpec) (runtime.Strategy, error) {
+func (h *host) Open(_ context.Context, spec runtime.StrategySpec) (runtime.Strategy, error) {
 	h.opened = append(h.opened, spec)
 	if h.err != nil {
 		return nil, h.err

@@ -27,6 +27,8 @@ func TestPromises(t *testing.T) {
 		New:    func() allocate.Strategy { return twoZones(t) },
 		Member: func(n int) string { return fmt.Sprintf("10.0.0.%d@1@zone=%c", n, 'a'+n%3) },
 		Broker: func(n int) string { return fmt.Sprintf("broker-%d", n%3) },
+
+		MaxQueues: 24, MaxMembers: 24,
 	})
 }
 
