@@ -135,19 +135,14 @@ func waitFor(p *process.Process, limit time.Duration) error {
 	}
 }
 
-// describe asks what the binary offers; a binary that was asked before with the same arguments is not asked again.
+// describe asks what the plugin offers. It does so at each start: it takes less than a millisecond, and what an interpreted
+// plugin offers can change without its command's file.
 func (g *generation) describe(ctx context.Context) error {
-	key := g.checksum + "\x00" + strings.Join(g.spec.Command, "\x00")
-	about := g.host.describes.get(key)
-	if about == nil {
-		ctx, cancel := context.WithTimeout(ctx, g.host.timing.Describe)
-		defer cancel()
-		var err error
-		about, err = g.api.Describe(ctx, &pluginv1.DescribeRequest{HostVersion: g.host.version})
-		if err != nil {
-			return fmt.Errorf("asking plugin %s what it offers: %w", g.name, g.explain(err))
-		}
-		g.host.describes.put(key, about)
+	ctx, cancel := context.WithTimeout(ctx, g.host.timing.Describe)
+	defer cancel()
+	about, err := g.api.Describe(ctx, &pluginv1.DescribeRequest{HostVersion: g.host.version})
+	if err != nil {
+		return fmt.Errorf("asking plugin %s what it offers: %w", g.name, g.explain(err))
 	}
 	g.mu.Lock()
 	g.about = about

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -38,7 +39,8 @@ func (g *generation) configure(ctx context.Context, spec HandlerSpec) *configure
 	g.mu.Unlock()
 	if old != nil && old.err == nil && old.hash != c.hash && c.err == nil {
 		// Lanes keep the instance they were opened with: they end in peace, and the engine opens new ones.
-		g.host.work.Go(func() { g.drain(context.Background(), spec.Name, g.host.timing.Drain) })
+		stale := slices.DeleteFunc(g.openLanes(), func(l *Lane) bool { return l.spec.Handler != spec.Name || l.info.ConfigHash == c.hash })
+		g.host.work.Go(func() { g.drain(context.Background(), stale) })
 	}
 	return c
 }

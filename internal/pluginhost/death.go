@@ -63,6 +63,8 @@ func (g *generation) obituary(p *process.Process, fate *frame.Lost) frame.Lost {
 	case g.limit.Exceeded():
 		lost.Cause = frame.CauseMemory
 		lost.Text = fmt.Sprintf("%s: the kernel killed it at its memory limit of %d bytes; raise limits.memory or find what holds it", head, g.spec.Memory)
+	case exit.Signal == syscall.SIGKILL:
+		lost.Text = fmt.Sprintf("%s ended: %s; if nobody killed it, the kernel did for want of memory: see dmesg, and set limits.memory", head, exit)
 	default:
 		lost.Text = fmt.Sprintf("%s ended: %s", head, exit)
 	}
@@ -96,7 +98,7 @@ func (g *generation) doomed() bool {
 // stop walks down the ladder until the process is gone: Shutdown, SIGTERM, SIGKILL. Bounded in time.
 func (g *generation) stop(why frame.Lost) {
 	g.doom(why)
-	for _, l := range g.openLanes("") {
+	for _, l := range g.openLanes() {
 		l.end(why)
 	}
 	p := g.process()
@@ -192,7 +194,6 @@ func (g *generation) release() {
 	select {
 	case <-done:
 	case <-timer.C:
-		g.host.stuck.Add(1)
 		g.logger.Error("go-plugin does not let go of an ended process; its goroutines are leaked")
 	}
 	g.stdio.close()

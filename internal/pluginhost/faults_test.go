@@ -289,7 +289,7 @@ func TestPipes_anythingGoes(t *testing.T) {
 			l.until(frame.EventCredit)
 			l.send("a", "b")
 			l.acked(2)
-			eventually(t, want, func() bool { return strings.Contains(b.logs.String(), want) })
+			eventually(t, want, func() bool { return b.logs.has(want) })
 			l.send("a")
 			l.acked(1)
 		})

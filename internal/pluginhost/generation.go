@@ -184,23 +184,27 @@ func (g *generation) dropLane(l *Lane) {
 	g.host.laneGone(l)
 }
 
-func (g *generation) openLanes(handler string) []*Lane {
+func (g *generation) openLanes() []*Lane {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	lanes := make([]*Lane, 0, len(g.lanes))
 	for l := range g.lanes {
-		if handler == "" || l.spec.Handler == handler {
-			lanes = append(lanes, l)
-		}
+		lanes = append(lanes, l)
 	}
 	return lanes
 }
 
-// drain lets lanes end in peace within the limit, and ends those that do not. handler "" means all.
-func (g *generation) drain(ctx context.Context, handler string, limit time.Duration) {
+// drain lets lanes end in peace, and ends those that do not. The host's stop has its own limit; otherwise a record may
+// take its deadline, so that a swap repeats nothing.
+func (g *generation) drain(ctx context.Context, lanes []*Lane) {
+	limit := g.host.timing.Drain
+	for _, l := range lanes {
+		if !g.host.stopping() {
+			limit = max(limit, l.spec.Deadline+g.host.timing.Grace)
+		}
+	}
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	lanes := g.openLanes(handler)
 	for _, l := range lanes {
 		l.beginDrain(limit)
 	}

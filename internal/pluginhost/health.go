@@ -58,7 +58,7 @@ func (g *generation) alive() bool {
 // replaceOverdue replaces the process when a lane has waited too long.
 func (g *generation) replaceOverdue() bool {
 	now := g.host.now()
-	for _, l := range g.openLanes("") {
+	for _, l := range g.openLanes() {
 		if l.spec.Deadline <= 0 {
 			continue
 		}

@@ -13,7 +13,6 @@ import (
 	"github.com/streamd/streamd/internal/pluginhost/memlimit"
 	"github.com/streamd/streamd/internal/pluginhost/process"
 	"github.com/streamd/streamd/internal/pluginhost/supervisor"
-	"github.com/streamd/streamd/sdk/pluginv1"
 )
 
 // Config is what a Host needs.
@@ -79,12 +78,11 @@ type Host struct {
 	link      *border.Link
 	limiter   memlimit.Limiter
 	traces    *traceServers
-	describes describes
 	changed   *notifier
 	work      sync.WaitGroup
 	quit      chan struct{} // closed by Close: nobody reads events any more
 
-	generations, lanes, stuck atomic.Uint64
+	generations, lanes atomic.Uint64
 
 	mu       sync.Mutex
 	plugins  map[string]*plugin
@@ -276,6 +274,13 @@ func (h *Host) Close() error {
 	return errors.Join(append(errs, h.run.Close())...)
 }
 
+// stopping tells whether Close was called.
+func (h *Host) stopping() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.closed
+}
+
 func (h *Host) nextGeneration() uint64 { return h.generations.Add(1) }
 func (h *Host) nextLane() uint64       { return h.lanes.Add(1) }
 
@@ -290,25 +295,4 @@ func (h *Host) logLevel() string {
 		}
 	}
 	return "error"
-}
-
-// describes remembers what binaries said about themselves.
-type describes struct {
-	mu    sync.Mutex
-	known map[string]*pluginv1.DescribeResponse
-}
-
-func (d *describes) get(key string) *pluginv1.DescribeResponse {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.known[key]
-}
-
-func (d *describes) put(key string, about *pluginv1.DescribeResponse) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.known == nil {
-		d.known = map[string]*pluginv1.DescribeResponse{}
-	}
-	d.known[key] = about
 }

@@ -76,6 +76,13 @@ func (l *logs) String() string {
 	return l.b.String()
 }
 
+// has looks for text in what was logged, without a copy: a flood makes a large log.
+func (l *logs) has(want string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return bytes.Contains(l.b.Bytes(), []byte(want))
+}
+
 type bench struct {
 	t    *testing.T
 	host *pluginhost.Host

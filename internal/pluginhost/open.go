@@ -189,7 +189,8 @@ func (h *Host) Unconfigure(name string) {
 		for _, s := range f.all() {
 			if g := s.live(); g != nil {
 				g.forget(name)
-				h.work.Go(func() { g.drain(context.Background(), name, h.timing.Drain) })
+				lanes := slices.DeleteFunc(g.openLanes(), func(l *Lane) bool { return l.spec.Handler != name })
+				h.work.Go(func() { g.drain(context.Background(), lanes) })
 			}
 		}
 	}

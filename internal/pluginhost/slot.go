@@ -216,7 +216,7 @@ func (s *slot) drain(generation uint64) {
 	g := s.gen
 	s.mu.Unlock()
 	if g != nil {
-		g.drain(context.Background(), "", s.host.timing.Drain)
+		g.drain(context.Background(), g.openLanes())
 	}
 	s.tell(supervisor.Event{Kind: supervisor.Drained, Generation: generation})
 }

@@ -123,7 +123,7 @@ func (s *slot) describe() (ProcessStatus, *generation) {
 	p.PID, p.Memory, p.MemoryMechanism = g.pid(), g.rss.Load(), string(g.mechanism())
 	p.LogLines, p.LogDropped = g.pump.Counts()
 	p.Violations = g.violations.Load()
-	for _, l := range g.openLanes("") {
+	for _, l := range g.openLanes() {
 		p.Lanes = append(p.Lanes, l.status())
 	}
 	slices.SortFunc(p.Lanes, func(a, b LaneStatus) int {

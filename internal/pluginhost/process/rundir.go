@@ -46,10 +46,28 @@ func OpenRunDir(base string) (*RunDir, error) {
 	if err := os.MkdirAll(base, 0o700); err != nil {
 		return nil, fmt.Errorf("making the run directory: %w; name a writable one", err)
 	}
+	if err := checkBase(base); err != nil {
+		return nil, err
+	}
 	if err := sweep(base); err != nil {
 		return nil, err
 	}
 	return create(base)
+}
+
+// checkBase refuses a directory in which somebody else could put another one in our place.
+func checkBase(base string) error {
+	var st unix.Stat_t
+	if err := unix.Stat(base, &st); err != nil {
+		return fmt.Errorf("looking at the run directory %s: %w", base, err)
+	}
+	if uid := int(st.Uid); uid != os.Getuid() && uid != 0 {
+		return fmt.Errorf("run directory %s belongs to uid %d, who could replace the sockets in it; name one of your own", base, uid)
+	}
+	if st.Mode&0o022 != 0 && st.Mode&unix.S_ISVTX == 0 {
+		return fmt.Errorf("run directory %s can be written by others (mode %o); run: chmod go-w %s", base, st.Mode&0o777, base)
+	}
+	return nil
 }
 
 func defaultBase() string {

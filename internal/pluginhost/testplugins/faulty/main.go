@@ -95,9 +95,11 @@ func noise(mode string) {
 	switch mode {
 	case "floods":
 		line := []byte(strings.Repeat("x", 99) + "\n")
+		stderr := os.NewFile(2, "stderr")
 		for range 100_000 {
-			_, _ = os.Stderr.Write(line)
+			_, _ = stderr.Write(line)
 		}
+		fmt.Fprintln(os.Stderr, "printed after the handshake")
 	case "long-line":
 		_, _ = raw.Write(append(bytes.Repeat([]byte("y"), 70<<10), '\n'))
 		_, _ = raw.Write(bytes.Repeat([]byte("z"), 300<<10))
