@@ -66,7 +66,7 @@ func New(cfg Config) (*Client, error) {
 	withCalls.Handle = c.serve
 	c.brokers = c.newPool(withCalls, c.hello, c.brokerLost, c.groups.any)
 	c.routes = newRoutes(cfg.RouteInterval, cfg.Logger, &c.wg)
-	c.routes.ctx, c.routes.fetch, c.routes.onBrokers = ctx, c.fetchRoute, c.brokersKnown
+	c.routes.ctx, c.routes.fetch, c.routes.onBrokers, c.routes.onBack = ctx, c.fetchRoute, c.brokersKnown, c.brokersBack
 	return c, nil
 }
 
@@ -212,6 +212,17 @@ func (c *Client) brokersKnown(addrs map[string]bool) {
 }
 
 func (c *Client) brokerLost(addr string, err error) {
-	c.log.Info("broker connection lost", "addr", addr, "error", err)
+	c.log.Debug("broker connection lost", "addr", addr, "error", err)
 	c.routes.lost(addr)
+}
+
+// brokersBack hears that brokers registered again: they are tried at once, whatever the backoff says.
+func (c *Client) brokersBack(r *route) {
+	for _, addrs := range r.brokers {
+		for _, addr := range addrs {
+			if one := c.brokers.known(addr); one != nil {
+				one.heard()
+			}
+		}
+	}
 }

@@ -21,6 +21,7 @@ type peer struct {
 	ctx  context.Context //nolint:containedctx // ends with the peer: callers that wait for it must learn of that
 	stop context.CancelCauseFunc
 	poke chan struct{} // somebody began to wait
+	news chan struct{} // the server was heard of: no need to back off
 	// version is what the server last said of itself in the answer to a heartbeat; 0 = unknown.
 	version atomic.Int32
 	// advertised holds, by group and topic, the subscription version that the broker was last told.
@@ -139,7 +140,7 @@ func (p *peer) connect() (*remoting.Conn, error) {
 func (p *peer) attend(conn *remoting.Conn) {
 	since := time.Now()
 	p.publish(conn, nil)
-	p.pool.log.Debug("connected", "addr", p.addr)
+	p.connected()
 	select {
 	case <-conn.Done():
 	case <-conn.Draining():
@@ -161,12 +162,25 @@ func (p *peer) attend(conn *remoting.Conn) {
 	p.pool.lost(p.addr, conn.Err())
 }
 
-// failed counts a failure and returns how long to back off.
+// connected logs the end of an outage.
+func (p *peer) connected() {
+	p.mu.Lock()
+	failures := p.failures
+	p.mu.Unlock()
+	if failures > 0 {
+		p.pool.log.Info("server reachable again", "addr", p.addr, "attempts", failures+1)
+	}
+}
+
+// failed counts a failure and returns how long to back off. Only the first of a row is news to the operator.
 func (p *peer) failed(err error) time.Duration {
 	p.mu.Lock()
 	p.failures++
 	failures := p.failures
 	p.mu.Unlock()
+	if failures == 1 {
+		p.pool.log.Warn("server not reachable; trying again until it is", "addr", p.addr, "error", err)
+	}
 	p.publish(nil, err)
 	p.pool.lost(p.addr, err)
 	return p.pool.backoff(failures)
@@ -180,15 +194,33 @@ func (p *peer) publish(conn *remoting.Conn, err error) {
 	p.changed = make(chan struct{})
 }
 
-// pause backs off.
+// pause backs off, until there is news of the server.
 func (p *peer) pause(d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
+	fresh := false
 	select {
 	case <-timer.C:
+	case <-p.news:
+		fresh = true
 	case <-p.ctx.Done():
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.resting = false
+	if fresh {
+		p.failures = min(p.failures, 1)
+	}
+}
+
+// heard tells that the server was heard of. It is remembered only while the peer backs off.
+func (p *peer) heard() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.resting {
+		select {
+		case p.news <- struct{}{}:
+		default:
+		}
+	}
 }

@@ -40,7 +40,7 @@ func (p *pool) peer(addr string) (*peer, error) {
 	ctx, stop := context.WithCancelCause(context.Background())
 	one := &peer{
 		addr: addr, pool: p, ctx: ctx, stop: stop,
-		poke: make(chan struct{}, 1), changed: make(chan struct{}),
+		poke: make(chan struct{}, 1), news: make(chan struct{}, 1), changed: make(chan struct{}),
 	}
 	p.peers[addr] = one
 	p.wg.Go(one.run)
@@ -62,18 +62,6 @@ func (p *pool) keep(addrs map[string]bool) {
 		if !addrs[addr] {
 			delete(p.peers, addr)
 			one.stop(errPeerGone)
-		}
-	}
-}
-
-// rouse makes peers look anew whether they are needed.
-func (p *pool) rouse() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, one := range p.peers {
-		select {
-		case one.poke <- struct{}{}:
-		default:
 		}
 	}
 }

@@ -267,3 +267,21 @@ func TestClientIDsDiffer(t *testing.T) {
 		t.Errorf("%q, %q, %v, %v", a, b, errA, errB)
 	}
 }
+
+func TestBrokerThatRegistersAgainIsTriedAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n, ns, broker := one(t)
+		c := n.start(t, nil)
+		join(t, c, spec("G"))
+		broker.kill()
+		ns.serveRoutes(nil) // a name server drops a broker whose connection ends
+		wait(100 * time.Second)
+		before := n.dialed("a:1")
+		broker.set(up)
+		ns.serveRoutes(map[string]*wire.TopicRoute{"T": routeTo("a")})
+		wait(3 * time.Second)
+		if n.dialed("a:1") != before+1 || len(broker.connections()) != 1 {
+			t.Errorf("%d attempts since the broker registered again, %d connections", n.dialed("a:1")-before, len(broker.connections()))
+		}
+	})
+}

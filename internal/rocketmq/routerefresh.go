@@ -5,17 +5,20 @@ import (
 	"time"
 )
 
-// refreshLoop fetches all routes every interval, and stale ones at once but at most once in expediteGap. It waits for
-// nothing but name servers.
+// refreshLoop fetches all routes every interval, denied ones every deniedInterval, and stale ones at once but at most once
+// in expediteGap. It waits for nothing but name servers.
 func (r *routes) refreshLoop() {
-	tick := time.NewTicker(r.interval)
+	tick, denied := time.NewTicker(r.interval), time.NewTicker(deniedInterval)
 	defer tick.Stop()
+	defer denied.Stop()
 	for {
 		select {
 		case <-r.ctx.Done():
 			return
 		case <-tick.C:
 			r.refresh(func(*topicRoute) bool { return true })
+		case <-denied.C:
+			r.refresh(func(e *topicRoute) bool { return !e.denied.IsZero() })
 		case <-r.kick:
 			r.refresh(func(e *topicRoute) bool { return e.stale })
 			gap := time.NewTimer(expediteGap)

@@ -14,6 +14,9 @@ const (
 	// forgetAfter is how long name servers must deny a topic before its last known route is dropped. A name server that
 	// was just started denies every topic until the brokers register again, which they do every 30 s.
 	forgetAfter = 2 * time.Minute
+	// deniedInterval is how often a topic is asked for that name servers deny although its route is known: its brokers are
+	// down, or name servers were restarted, and both shall be over as soon as they are.
+	deniedInterval = 2 * time.Second
 	// expediteGap keeps a storm of errors from becoming a storm of route queries.
 	expediteGap = time.Second
 	// routeFetches is how many route queries run at once.
@@ -25,6 +28,7 @@ const (
 type routes struct {
 	fetch     func(ctx context.Context, topic string) (*route, error) // ErrTopicNotFound, ErrNoNameServer
 	onBrokers func(addrs map[string]bool)                             // the addresses in all routes, after a change
+	onBack    func(*route)                                            // a denied topic is served again
 	log       *slog.Logger
 	interval  time.Duration
 	kick      chan struct{}
@@ -177,6 +181,9 @@ func (r *routes) conclude(topic string, entry *topicRoute, fetched *route, err e
 	entry.fetching, entry.err = nil, err
 	switch {
 	case err == nil:
+		if !entry.denied.IsZero() {
+			r.onBack(fetched)
+		}
 		entry.route, entry.denied = fetched, time.Time{}
 	case errors.Is(err, ErrTopicNotFound) && before != nil:
 		entry.deny(time.Now())
