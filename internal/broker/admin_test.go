@@ -14,6 +14,7 @@ import (
 func TestRelay_runningInfoAndDirectConsumption(t *testing.T) {
 	t.Parallel()
 	inBubble(t, broker.Config{}, func(t *testing.T, b *broker.Broker, net *memnet.Network) {
+		t.Helper()
 		member, tool := dial(t, net.DialContext, b.Address(), "m1"), dial(t, net.DialContext, b.Address(), "tool")
 		member.serve = func(r *wire.Command) *wire.Command {
 			if r.RequestCode() != wire.ReqGetConsumerRunningInfo && r.RequestCode() != wire.ReqConsumeDirectly {
@@ -57,6 +58,7 @@ func TestRelay_runningInfoAndDirectConsumption(t *testing.T) {
 func TestConsumerStatus_asksMembers(t *testing.T) {
 	t.Parallel()
 	inBubble(t, broker.Config{}, func(t *testing.T, b *broker.Broker, net *memnet.Network) {
+		t.Helper()
 		tool := dial(t, net.DialContext, b.Address(), "tool")
 		for i, id := range []string{"m1", "m2"} {
 			m := dial(t, net.DialContext, b.Address(), id)

@@ -19,7 +19,7 @@ func BenchmarkPull(b *testing.B) {
 	if err := s.Start(); err != nil {
 		b.Fatal(err)
 	}
-	defer s.Close()
+	defer func() { _ = s.Close() }()
 	if err := s.Fill("T", queues, stored, 1024); err != nil {
 		b.Fatal(err)
 	}
@@ -28,7 +28,7 @@ func BenchmarkPull(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	defer nc.Close()
+	defer func() { _ = nc.Close() }()
 	in := bufio.NewReaderSize(nc, 256<<10)
 	var out, frame []byte
 	ask := func(queue int, offset int64) {
@@ -83,7 +83,7 @@ func BenchmarkFill(b *testing.B) {
 	if err := s.Start(); err != nil {
 		b.Fatal(err)
 	}
-	defer s.Close()
+	defer func() { _ = s.Close() }()
 	b.ReportAllocs()
 	b.ResetTimer()
 	if err := s.Fill("T", 4, b.N, 1024); err != nil {

@@ -2,6 +2,7 @@ package broker_test
 
 import (
 	"encoding/json"
+	"maps"
 	"testing"
 	"time"
 
@@ -118,9 +119,7 @@ func TestOffsets_queryCommitReset(t *testing.T) {
 	b.CreateTopic("T", 1)
 	q := func(more ext) ext {
 		e := ext{"consumerGroup": "G", "topic": "T", "queueId": 0}
-		for k, v := range more {
-			e[k] = v
-		}
+		maps.Copy(e, more)
 		return e
 	}
 	if a := c.call(wire.ReqUpdateConsumerOffset, q(ext{"commitOffset": 5}), nil); a.ResponseCode() != wire.RespGroupNotExist || a.Remark != "Group G not exist!" {
@@ -213,5 +212,64 @@ func TestSendBack_storesRetryCopy(t *testing.T) {
 	gone := c.call(wire.ReqSendBack, ext{"group": "G", "offset": 123456789, "delayLevel": 0}, nil)
 	if gone.Code != 1 || gone.Remark != "look message by offset failed, 123456789" {
 		t.Errorf("unknown offset: %d %q", gone.Code, gone.Remark)
+	}
+}
+
+func TestOneway_isCarriedOutAndNeverAnswered(t *testing.T) {
+	t.Parallel()
+	b := startBroker(t, broker.Config{})
+	b.CreateTopic("T", 1)
+	c := dialTCP(t, b, "c1")
+	c.heartbeat("G", map[string]string{"T": "*"})
+	stray := make(chan *wire.Command, 1)
+	c.mu.Lock()
+	c.wait[-1] = stray // The opaque of oneway requests here.
+	c.mu.Unlock()
+	c.oneway(wire.ReqUpdateConsumerOffset, ext{"consumerGroup": "G", "topic": "T", "queueId": 0, "commitOffset": 9}, nil)
+	c.oneway(9999, nil, nil)
+	c.ok(wire.ReqGetMaxOffset, ext{"topic": "T", "queueId": 0}, nil) // Answers keep their order.
+	select {
+	case a := <-stray:
+		t.Errorf("a oneway request was answered: %+v", a)
+	default:
+	}
+	if offset, ok := b.Committed("G", "T", 0); !ok || offset != 9 {
+		t.Errorf("committed %d %t", offset, ok)
+	}
+}
+
+func TestHeartbeat_version2(t *testing.T) {
+	t.Parallel()
+	b := startBroker(t, broker.Config{})
+	c := dialTCP(t, b, "c1")
+	beat := func(hash int32, topics []string, without bool) string {
+		t.Helper()
+		h := wire.HeartbeatData{ClientID: "c1", HeartbeatFingerprint: hash, WithoutSub: without}
+		g := wire.ConsumerData{GroupName: "G", MessageModel: wire.Clustering}
+		for _, topic := range topics {
+			g.SubscriptionDataSet = append(g.SubscriptionDataSet, wire.SubscriptionData{Topic: topic, SubString: "*", SubVersion: 1})
+		}
+		h.ConsumerDataSet = []wire.ConsumerData{g}
+		body, err := wire.EncodeBody(h, wire.Standard)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c.ok(wire.ReqHeartbeat, nil, body).Ext.Get("IS_SUB_CHANGE")
+	}
+	if got := beat(7, []string{"T"}, false); got != "false" {
+		t.Errorf("first: %s", got)
+	}
+	if got := beat(7, nil, true); got != "false" || b.Subscriptions("G")["T"] != "*" {
+		t.Errorf("shortened: %s, %v", got, b.Subscriptions("G"))
+	}
+	if got := beat(8, []string{"U"}, false); got != "true" {
+		t.Errorf("changed: %s", got)
+	}
+	if subs := b.Subscriptions("G"); len(subs) != 1 || subs["U"] != "*" {
+		t.Errorf("subscriptions %v", subs)
+	}
+	b.ForgetMembers("G")
+	if got := beat(8, nil, true); got != "true" {
+		t.Errorf("shortened from an unknown member: %s; it must send all again", got)
 	}
 }

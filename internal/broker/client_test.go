@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"sync"
 	"testing"
@@ -54,7 +55,7 @@ func dialTCP(t *testing.T, b *broker.Broker, id string) *rawClient {
 }
 
 func (c *rawClient) close() {
-	_ = c.nc.Close() //nolint:errcheck // Closing twice is fine here.
+	_ = c.nc.Close() // Closing twice is fine here.
 	<-c.gone
 }
 
@@ -236,9 +237,7 @@ func (c *rawClient) send(topic string, queue int, body, properties string, more 
 		"a": "PG", "b": topic, "c": "TBW102", "d": 4, "e": queue, "f": 0, "g": time.Now().UnixMilli(), "h": 0, "i": properties,
 		"j": 0, "k": false, "m": false, "n": "broker-a",
 	}
-	for k, v := range more {
-		e[k] = v
-	}
+	maps.Copy(e, more)
 	return c.call(wire.ReqSendMessageV2, e, []byte(body))
 }
 

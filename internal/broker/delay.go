@@ -65,7 +65,7 @@ func (s *schedule) armLocked(level int) {
 	if !s.running || l.timer != nil {
 		return
 	}
-	stored, ok := s.store.StoreMillis(wire.ScheduleTopic, int32(level), l.next) //nolint:gosec // A handful of levels.
+	stored, ok := s.store.StoreMillis(wire.ScheduleTopic, int32(level), l.next)
 	if !ok {
 		return
 	}
@@ -89,7 +89,7 @@ func (s *schedule) takeDue(level int) ([]byte, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l := &s.levels[level]
-	id := int32(level) //nolint:gosec // A handful of levels.
+	id := int32(level)
 	if !s.running {
 		return nil, false
 	}
@@ -118,7 +118,7 @@ func (b *Broker) deliver(raw []byte) {
 		b.config.Logger.Error("delivering a delayed message", "error", err.Error())
 		return
 	}
-	d.topic, d.queue = d.properties.get(wire.PropRealTopic), int32(queue) //nolint:gosec // 32 bits were asked for.
+	d.topic, d.queue = d.properties.get(wire.PropRealTopic), int32(queue)
 	encoded, hash, err := b.encode(d, m.Properties)
 	if err == nil {
 		_, err = b.append(d.topic, d.queue, memstore.Record{Raw: encoded, TagHash: hash})

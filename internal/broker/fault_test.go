@@ -51,6 +51,7 @@ func TestFault_refuseByCodeAndCount(t *testing.T) {
 func TestFault_delayAndDrop(t *testing.T) {
 	t.Parallel()
 	inBubble(t, broker.Config{}, func(t *testing.T, b *broker.Broker, net *memnet.Network) {
+		t.Helper()
 		c := dial(t, net.DialContext, b.Address(), "c1")
 		b.Faults().Inject(broker.Fault{Codes: maxOffset, Times: 1, Do: broker.Delay(7 * time.Second)})
 		start := time.Now()
@@ -147,7 +148,7 @@ func TestFault_corrupt(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer nc.Close()
+			defer func() { _ = nc.Close() }()
 			frame, err := wire.AppendFrame(nil, &wire.Command{
 				Code: int32(wire.ReqPullMessage), Ext: pullFields("G", "T", 0, 0, 0).fields(), Opaque: 1,
 			})

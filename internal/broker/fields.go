@@ -41,7 +41,7 @@ func (f *fields) int32(key string) int32 {
 	if err != nil {
 		f.fail(key, "is no number")
 	}
-	return int32(n) //nolint:gosec // 32 bits were asked for.
+	return int32(n)
 }
 
 // int64Or takes fallback for a field that is absent or no number.
@@ -58,7 +58,7 @@ func (f *fields) int32Or(key string, fallback int32) int32 {
 	if err != nil {
 		return fallback
 	}
-	return int32(n) //nolint:gosec // 32 bits were asked for.
+	return int32(n)
 }
 
 // flag is Java's: everything but "true" is false; absent is fallback.

@@ -49,7 +49,7 @@ func TestHostileFrames_harmNobodyElse(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer nc.Close()
+			defer func() { _ = nc.Close() }()
 			if _, err := nc.Write(input); err != nil {
 				t.Fatal(err)
 			}
@@ -82,7 +82,7 @@ func TestHostileFrames_costLittle(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer nc.Close()
+		defer func() { _ = nc.Close() }()
 		if _, err := nc.Write(append(announce, 0, 0, 0, 9)); err != nil {
 			t.Fatal(err)
 		}

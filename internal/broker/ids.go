@@ -22,10 +22,10 @@ func (m *idMaker) next(address [4]byte) string {
 	month := time.Date(now.Year(), now.Month(), 1, 0, 0, 0, 0, now.Location())
 	id := make([]byte, 0, 16)
 	id = append(id, address[:]...)
-	id = binary.BigEndian.AppendUint16(id, uint16(n>>16)) //nolint:gosec // The high half, where a process id stands in Java.
+	id = binary.BigEndian.AppendUint16(id, uint16(n>>16))
 	id = binary.BigEndian.AppendUint32(id, 0x53544D44)
-	id = binary.BigEndian.AppendUint32(id, uint32(now.Sub(month).Milliseconds())) //nolint:gosec // A month fits.
-	id = binary.BigEndian.AppendUint16(id, uint16(n))                             //nolint:gosec // The low half.
+	id = binary.BigEndian.AppendUint32(id, uint32(now.Sub(month).Milliseconds()))
+	id = binary.BigEndian.AppendUint16(id, uint16(n))
 	return strings.ToUpper(hex.EncodeToString(id))
 }
 

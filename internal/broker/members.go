@@ -112,12 +112,12 @@ func (t *memberTable) refresh(group string, m member) bool {
 }
 
 // fingerprint notes the fingerprint of a version 2 heartbeat and tells whether the group's last one was another.
-func (t *memberTable) fingerprint(group string, print int32) (changed bool) {
+func (t *memberTable) fingerprint(group string, hash int32) (changed bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	last, known := t.fingerprints[group]
-	t.fingerprints[group] = print
-	return known && last != print
+	t.fingerprints[group] = hash
+	return known && last != hash
 }
 
 // produce registers a producer.

@@ -33,7 +33,7 @@ func (b *Broker) onQueryMessage(r *remote.Request) *remote.Answer {
 	}
 	var found [][]byte
 	var last wire.Message
-	for queue := range int32(b.store.Queues(topic)) { //nolint:gosec // The store bounds the number of queues.
+	for queue := range int32(b.store.Queues(topic)) {
 		for _, raw := range b.store.Messages(topic, queue, 0, 0) {
 			var m wire.Message
 			if _, err := m.Decode(raw); err != nil || m.StoreMillis < begin || m.StoreMillis > end {

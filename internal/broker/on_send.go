@@ -71,7 +71,7 @@ func (b *Broker) onSend(r *remote.Request) *remote.Answer {
 		return bad
 	}
 	if s.queue < 0 {
-		s.queue = rand.Int32N(max(c.WriteQueues, 1)) //nolint:gosec // Spreads load, guards nothing.
+		s.queue = rand.Int32N(max(c.WriteQueues, 1))
 	}
 	if s.batch {
 		return b.sendBatch(r, s)

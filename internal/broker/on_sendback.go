@@ -67,5 +67,5 @@ func (b *Broker) again(m *wire.Message, group wire.SubscriptionGroup, level, lim
 }
 
 func anyQueue(queues int32) int32 {
-	return rand.Int32N(queues) //nolint:gosec // Spreads load, guards nothing.
+	return rand.Int32N(queues)
 }

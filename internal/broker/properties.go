@@ -21,10 +21,10 @@ func parseProperties(text []byte) properties {
 	return p
 }
 
-func (p properties) get(name string) string {
-	for i := range p {
-		if p[i].name == name {
-			return p[i].value
+func (p *properties) get(name string) string {
+	for _, q := range *p {
+		if q.name == name {
+			return q.value
 		}
 	}
 	return ""
@@ -45,13 +45,13 @@ func (p *properties) remove(name string) {
 }
 
 // text is the stored form, with the closing separator that 5.3.3 writes.
-func (p properties) text() []byte {
+func (p *properties) text() []byte {
 	size := 0
-	for _, q := range p {
+	for _, q := range *p {
 		size += len(q.name) + len(q.value) + 2
 	}
 	out := make([]byte, 0, size)
-	for _, q := range p {
+	for _, q := range *p {
 		out = append(out, q.name...)
 		out = append(out, 1)
 		out = append(out, q.value...)

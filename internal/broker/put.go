@@ -90,7 +90,7 @@ func (d *draft) delay(levels int) {
 	for _, timer := range []string{wire.PropTimerDelaySeconds, wire.PropTimerDelayMillis, wire.PropTimerDeliver} {
 		d.properties.remove(timer)
 	}
-	d.topic, d.queue = wire.ScheduleTopic, int32(level-1) //nolint:gosec // At most the number of levels.
+	d.topic, d.queue = wire.ScheduleTopic, int32(level-1)
 }
 
 // draftOf is a copy of a stored message, to be stored again.

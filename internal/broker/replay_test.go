@@ -38,7 +38,7 @@ func recording(t *testing.T, flow string) (requests []recorded, answers map[int]
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }()
 	z, err := gzip.NewReader(f)
 	if err != nil {
 		t.Fatal(err)
@@ -75,7 +75,7 @@ func replay(t *testing.T, b *broker.Broker, flow string, skip func(recorded) boo
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer nc.Close()
+	defer func() { _ = nc.Close() }()
 	in := bufio.NewReader(nc)
 	for _, r := range requests {
 		want, answered := answers[r.Seq]

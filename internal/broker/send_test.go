@@ -1,6 +1,7 @@
 package broker_test
 
 import (
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -88,9 +89,7 @@ func TestSendBack_limitsAndSettings(t *testing.T) {
 	back := func(level int, more ext) *wire.Command {
 		t.Helper()
 		e := ext{"group": "G", "offset": b.Messages("T")[0].LogOffset, "delayLevel": level}
-		for k, v := range more {
-			e[k] = v
-		}
+		maps.Copy(e, more)
 		return c.call(wire.ReqSendBack, e, nil)
 	}
 	if a := back(-1, nil); a.Code != 0 || len(b.DeadLetters("G")) != 1 {

@@ -25,6 +25,7 @@ func inBubble(t *testing.T, c broker.Config, f func(t *testing.T, b *broker.Brok
 func TestDelayLevels_deliverWhenDue(t *testing.T) {
 	t.Parallel()
 	inBubble(t, broker.Config{IdleTimeout: 24 * time.Hour, MemberTTL: 24 * time.Hour}, func(t *testing.T, b *broker.Broker, net *memnet.Network) {
+		t.Helper()
 		c := dial(t, net.DialContext, b.Address(), "c1")
 		sent := time.Now()
 		for level := range 18 {
@@ -50,6 +51,7 @@ func TestDelayLevels_deliverWhenDue(t *testing.T) {
 func TestDelayed_survivesRestart(t *testing.T) {
 	t.Parallel()
 	inBubble(t, broker.Config{}, func(t *testing.T, b *broker.Broker, _ *memnet.Network) {
+		t.Helper()
 		if err := b.Put(broker.Message{Topic: "T", Body: []byte("x"), Properties: map[string]string{"DELAY": "4"}}); err != nil {
 			t.Fatal(err)
 		}
@@ -82,6 +84,7 @@ func pause(t *testing.T, d time.Duration) {
 func TestSendBack_chainEndsInDeadLetters(t *testing.T) {
 	t.Parallel()
 	inBubble(t, broker.Config{IdleTimeout: 24 * time.Hour, MemberTTL: 24 * time.Hour}, func(t *testing.T, b *broker.Broker, net *memnet.Network) {
+		t.Helper()
 		c := dial(t, net.DialContext, b.Address(), "c1")
 		c.heartbeat("G", map[string]string{"T": "*", "%RETRY%G": "*"})
 		first := c.send("T", 0, "x", "UNIQ_KEY\x01U1\x02", nil).Ext.Get("msgId")
@@ -115,6 +118,7 @@ func TestSendBack_chainEndsInDeadLetters(t *testing.T) {
 func TestMember_expiresAfter120Seconds(t *testing.T) {
 	t.Parallel()
 	inBubble(t, broker.Config{IdleTimeout: time.Hour}, func(t *testing.T, b *broker.Broker, net *memnet.Network) {
+		t.Helper()
 		stays, silent := dial(t, net.DialContext, b.Address(), "stays"), dial(t, net.DialContext, b.Address(), "silent")
 		silent.heartbeat("G", map[string]string{"T": "*"})
 		stays.heartbeat("G", map[string]string{"T": "*"})
@@ -149,6 +153,7 @@ func drain(ch <-chan *wire.Command) {
 func TestIdleConnection_isClosed(t *testing.T) {
 	t.Parallel()
 	inBubble(t, broker.Config{}, func(t *testing.T, b *broker.Broker, net *memnet.Network) {
+		t.Helper()
 		c := dial(t, net.DialContext, b.Address(), "c1")
 		start := time.Now()
 		pause(t, 100*time.Second)
@@ -163,6 +168,7 @@ func TestIdleConnection_isClosed(t *testing.T) {
 func TestLocks_expireAfter60Seconds(t *testing.T) {
 	t.Parallel()
 	inBubble(t, broker.Config{}, func(t *testing.T, b *broker.Broker, net *memnet.Network) {
+		t.Helper()
 		c := dial(t, net.DialContext, b.Address(), "c1")
 		lock := func(client string) int {
 			t.Helper()
@@ -198,6 +204,7 @@ func TestLocks_expireAfter60Seconds(t *testing.T) {
 func TestHeldPull_timesOutExactly(t *testing.T) {
 	t.Parallel()
 	inBubble(t, broker.Config{}, func(t *testing.T, b *broker.Broker, net *memnet.Network) {
+		t.Helper()
 		b.CreateTopic("T", 1)
 		c := dial(t, net.DialContext, b.Address(), "c1")
 		start := time.Now()

@@ -13,6 +13,7 @@ import (
 func TestTimerMessages_deliverWhenDue(t *testing.T) {
 	t.Parallel()
 	inBubble(t, broker.Config{IdleTimeout: 100 * time.Hour}, func(t *testing.T, b *broker.Broker, net *memnet.Network) {
+		t.Helper()
 		c := dial(t, net.DialContext, b.Address(), "c1")
 		start := time.Now()
 		at := func(d time.Duration) string { return strconv.FormatInt(start.Add(d).UnixMilli(), 10) }

@@ -34,13 +34,13 @@ type topicTable struct {
 
 func newTopicTable(c Config) *topicTable {
 	t := &topicTable{topics: make(map[string]wire.TopicConfig)}
-	inherit := int32(permUsual | wire.PermInherit)
+	inherit := permUsual | wire.PermInherit
 	if c.NoTopicCreation {
 		inherit = permUsual
 	}
 	for _, topic := range []wire.TopicConfig{
 		newTopic(wire.DefaultTopic, c.DefaultQueues, inherit),
-		newTopic(wire.ScheduleTopic, int32(len(c.DelayLevels)), permUsual), //nolint:gosec // A handful of levels.
+		newTopic(wire.ScheduleTopic, int32(len(c.DelayLevels)), permUsual),
 		newTopic(wire.TimerTopic, 1, permUsual),
 		newTopic(wire.HalfTopic, 1, permUsual),
 		newTopic(wire.HalfOpTopic, 1, permUsual),

@@ -125,7 +125,7 @@ func fromHalf(m *wire.Message) (*draft, error) {
 	if err != nil {
 		return nil, err
 	}
-	d.topic, d.queue = d.properties.get(wire.PropRealTopic), int32(queue) //nolint:gosec // 32 bits were asked for.
+	d.topic, d.queue = d.properties.get(wire.PropRealTopic), int32(queue)
 	return d, nil
 }
 

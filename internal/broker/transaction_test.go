@@ -13,6 +13,7 @@ import (
 func TestTransactions(t *testing.T) {
 	t.Parallel()
 	inBubble(t, broker.Config{MemberTTL: time.Hour, IdleTimeout: time.Hour}, func(t *testing.T, b *broker.Broker, net *memnet.Network) {
+		t.Helper()
 		c := dial(t, net.DialContext, b.Address(), "c1")
 		c.ok(wire.ReqHeartbeat, nil, []byte(`{"clientID":"c1","producerDataSet":[{"groupName":"PG"}],"consumerDataSet":[]}`))
 		half := func(id string) ext {

@@ -28,7 +28,7 @@ type Stored struct {
 // Messages returns the readable messages of a topic, queue by queue.
 func (b *Broker) Messages(topic string) []Stored {
 	var all []Stored
-	for queue := range int32(b.store.Queues(topic)) { //nolint:gosec // The store bounds the number of queues.
+	for queue := range int32(b.store.Queues(topic)) {
 		for _, raw := range b.store.Messages(topic, queue, 0, 0) {
 			if m, ok := storedOf(raw); ok {
 				all = append(all, m)
@@ -120,7 +120,7 @@ func (s *schedule) positions() []int {
 	defer s.mu.Unlock()
 	left := make([]int, len(s.levels))
 	for i := range s.levels {
-		_, next, _ := s.store.Bounds(wire.ScheduleTopic, int32(i)) //nolint:gosec // A handful of levels.
+		_, next, _ := s.store.Bounds(wire.ScheduleTopic, int32(i))
 		left[i] = int(max(next-s.levels[i].next, 0))
 	}
 	return left

@@ -85,7 +85,7 @@ func Apply(k Kind, frame []byte) []byte {
 		fill(body)
 	case TruncatedMessage:
 		frame = frame[:len(frame)-len(body)/3]
-		order.PutUint32(frame, uint32(len(frame)-wire.PrefixSize)) //nolint:gosec // Shorter than it was.
+		order.PutUint32(frame, uint32(len(frame)-wire.PrefixSize))
 	case WrongCRC:
 		flipLastBody(body)
 	case AbsurdMessageLength:

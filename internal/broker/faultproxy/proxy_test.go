@@ -114,6 +114,7 @@ var codes = []wire.RequestCode{wire.ReqGetMaxOffset}
 func TestProxy_passesFrames(t *testing.T) {
 	t.Parallel()
 	run(t, func(t *testing.T, r *rig) {
+		t.Helper()
 		r.askMax()
 		if a := r.mustAnswer(); a.Code != 0 || a.Opaque != r.opaque || a.Ext.Get("offset") != "1" {
 			t.Errorf("answer %+v", a)
@@ -208,6 +209,7 @@ func TestProxy_rules(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			run(t, func(t *testing.T, r *rig) {
+				t.Helper()
 				i := r.proxy.Inject(c.rule)
 				// Another code is not hit.
 				r.send(wire.ReqGetMinOffset, wire.Field{Key: "topic", Value: "T"}, wire.Field{Key: "queueId", Value: "0"})
@@ -253,6 +255,7 @@ func ended(t *testing.T, r *rig) {
 func TestProxy_stallHoldsAndResumes(t *testing.T) {
 	t.Parallel()
 	run(t, func(t *testing.T, r *rig) {
+		t.Helper()
 		resume := r.proxy.Stall()
 		r.askMax()
 		silent(t, r)
@@ -267,6 +270,7 @@ func TestProxy_stallHoldsAndResumes(t *testing.T) {
 func TestProxy_stopRefusesAndStartServesAgain(t *testing.T) {
 	t.Parallel()
 	run(t, func(t *testing.T, r *rig) {
+		t.Helper()
 		address := r.proxy.Address()
 		if err := r.proxy.Stop(); err != nil {
 			t.Fatal(err)
@@ -290,6 +294,7 @@ func TestProxy_stopRefusesAndStartServesAgain(t *testing.T) {
 func TestProxy_targetAbsent(t *testing.T) {
 	t.Parallel()
 	run(t, func(t *testing.T, r *rig) {
+		t.Helper()
 		if err := r.broker.Stop(); err != nil {
 			t.Fatal(err)
 		}
