@@ -29,10 +29,12 @@ type attempts struct {
 	path  string
 	file  *os.File
 	size  int
+
+	maxSpans, maxSize int
 }
 
 func openAttempts(stateDir string) (*attempts, error) {
-	a := &attempts{spans: map[string]trace.SpanContext{}}
+	a := &attempts{spans: map[string]trace.SpanContext{}, maxSpans: maxAttempts, maxSize: maxAttemptsFile}
 	if stateDir == "" {
 		return a, nil
 	}
@@ -77,7 +79,7 @@ func (a *attempts) put(identity string, sc trace.SpanContext) error {
 	}
 	n, err := a.file.WriteString(formatAttempt(identity, sc))
 	a.size += n
-	if err == nil && a.size > maxAttemptsFile {
+	if err == nil && a.size > a.maxSize {
 		err = a.rewrite()
 	}
 	if err != nil {
@@ -98,7 +100,7 @@ func (a *attempts) remember(identity string, sc trace.SpanContext) {
 		a.order = append(a.order, identity)
 	}
 	a.spans[identity] = sc
-	for len(a.order) > maxAttempts {
+	for len(a.order) > a.maxSpans {
 		delete(a.spans, a.order[0])
 		a.order = a.order[1:]
 	}

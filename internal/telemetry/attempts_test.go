@@ -68,21 +68,21 @@ func TestAttempts_areBounded(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	const n = 3*maxAttempts + 7
-	for i := range n {
+	a.maxSpans, a.maxSize = 100, 20_000
+	for i := range 3007 {
 		if err := a.put(fmt.Sprintf("7F00000100002A9F%016X", i), spanContext(1)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if len(a.spans) != maxAttempts {
-		t.Errorf("%d remembered, want %d", len(a.spans), maxAttempts)
+	if len(a.spans) != a.maxSpans {
+		t.Errorf("%d remembered, want %d", len(a.spans), a.maxSpans)
 	}
 	info, err := os.Stat(filepath.Join(dir, "attempts"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if info.Size() > maxAttemptsFile+200 {
-		t.Errorf("the file has %d bytes, the limit is %d", info.Size(), maxAttemptsFile)
+	if info.Size() > int64(a.maxSize)+200 {
+		t.Errorf("the file has %d bytes, the limit is %d", info.Size(), a.maxSize)
 	}
 }
 

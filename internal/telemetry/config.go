@@ -31,10 +31,10 @@ const (
 	exporterNone    = "none"
 )
 
-// WithEnv returns the config with the OTEL_ variables laid over it, which win over a file as for every OpenTelemetry
+// WithEnv returns a config with the OTEL_ variables laid over it, which win over a file as for every OpenTelemetry
 // program: OTEL_SDK_DISABLED, OTEL_SERVICE_NAME, OTEL_TRACES_EXPORTER (a list), OTEL_EXPORTER_OTLP_PROTOCOL,
 // OTEL_EXPORTER_OTLP_[TRACES_]ENDPOINT, OTEL_TRACES_SAMPLER[_ARG].
-func (c Config) WithEnv(getenv func(string) string) (Config, error) {
+func WithEnv(c Config, getenv func(string) string) (Config, error) {
 	c.Disabled = c.Disabled || strings.EqualFold(getenv("OTEL_SDK_DISABLED"), "true")
 	if v := getenv("OTEL_SERVICE_NAME"); v != "" {
 		c.ServiceName = v
@@ -55,7 +55,7 @@ func (c Config) WithEnv(getenv func(string) string) (Config, error) {
 			c.Exporters = append(c.Exporters, strings.TrimSpace(name))
 		}
 	}
-	if err := c.sampler(getenv("OTEL_TRACES_SAMPLER"), getenv("OTEL_TRACES_SAMPLER_ARG")); err != nil {
+	if err := c.readSampler(getenv("OTEL_TRACES_SAMPLER"), getenv("OTEL_TRACES_SAMPLER_ARG")); err != nil {
 		return c, err
 	}
 	return c, c.validate()
@@ -70,7 +70,7 @@ func first(getenv func(string) string, names ...string) string {
 	return ""
 }
 
-func (c *Config) sampler(name, arg string) error {
+func (c *Config) readSampler(name, arg string) error {
 	switch strings.TrimPrefix(name, "parentbased_") {
 	case "":
 		return nil

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestConfig_WithEnv(t *testing.T) {
+func TestWithEnv(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name string
@@ -27,7 +27,7 @@ func TestConfig_WithEnv(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			got, err := Config{SampleRatio: 0.01}.WithEnv(func(k string) string { return c.env[k] })
+			got, err := WithEnv(Config{SampleRatio: 0.01}, func(k string) string { return c.env[k] })
 			if c.err != "" {
 				if err == nil || !strings.Contains(err.Error(), c.err) {
 					t.Errorf("error %v, want %q", err, c.err)

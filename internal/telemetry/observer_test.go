@@ -5,18 +5,18 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"net/http"
 	"net/http/httptest"
 	"net/netip"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	"go.opentelemetry.io/otel/trace"
-
-	"github.com/prometheus/common/expfmt"
-	"github.com/prometheus/common/model"
 
 	"github.com/streamd/streamd/internal/frame"
 	"github.com/streamd/streamd/internal/rocketmq/wire"
@@ -111,7 +111,7 @@ func TestAttempts_ofAMessageAreInOneTrace(t *testing.T) {
 func attr(s tracetest.SpanStub, key string) string {
 	for _, a := range s.Attributes {
 		if string(a.Key) == key {
-			return a.Value.Emit()
+			return a.Value.String()
 		}
 	}
 	return ""
@@ -191,7 +191,7 @@ func TestSpan_settleErrorIsShown(t *testing.T) {
 func scrape(t *testing.T, tel *Telemetry) map[string]float64 {
 	t.Helper()
 	w := httptest.NewRecorder()
-	tel.Handler().ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
+	tel.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
 	p := expfmt.NewTextParser(model.UTF8Validation)
 	families, err := p.TextToMetricFamilies(w.Body)
 	if err != nil {
@@ -220,7 +220,7 @@ func TestMetrics_areScraped(t *testing.T) {
 		t.Errorf("scraped %v", got)
 	}
 	w := httptest.NewRecorder()
-	r.Handler().ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
+	r.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
 	if !strings.Contains(w.Body.String(), `le="0.01"} 0`) || !strings.Contains(w.Body.String(), `le="0.025"} 3`) {
 		t.Error("12 ms did not land between 10 and 25 ms: the bucket boundaries are not the conventions'")
 	}

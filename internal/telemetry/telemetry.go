@@ -23,6 +23,7 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 	"go.opentelemetry.io/otel/trace"
+	"go.opentelemetry.io/otel/trace/noop"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 )
 
@@ -92,7 +93,7 @@ func (t *Telemetry) setUpTraces(ctx context.Context, res *resource.Resource, con
 			return fmt.Errorf("setting up traces: %w", err)
 		}
 		options = append(options, sdktrace.WithBatcher(e, sdktrace.WithBatchTimeout(time.Second), sdktrace.WithMaxQueueSize(8192)))
-		t.forward = newForwarder(client, t.log)
+		t.forward = newForwarder(client, t.log) //nolint:contextcheck // it lives until Shutdown, not for the call
 		t.registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
 			Name: "streamd_telemetry_dropped_total", Help: "Exports of plugins that did not reach the collector.",
 		}, func() float64 { return float64(t.forward.dropped.Load()) }))
@@ -141,7 +142,7 @@ func (t *Telemetry) Sink() func(context.Context, []*tracepb.ResourceSpans) error
 // Tracer is for spans outside attempts, such as those of `produce`; it records nothing without an exporter.
 func (t *Telemetry) Tracer() trace.Tracer {
 	if t.tracer == nil {
-		return trace.NewNoopTracerProvider().Tracer(Scope)
+		return noop.NewTracerProvider().Tracer(Scope)
 	}
 	return t.tracer
 }
