@@ -40,24 +40,56 @@ func (m *Message) decodeHead(b []byte) {
 
 // decodeTail reads what follows the born time. Java goes by the parts, Go clients by the total: both have to agree.
 func (m *Message) decodeTail(b []byte) error {
-	r := byteReader{b: b}
-	m.BornHost = r.host(m.SysFlag&SysFlagBornV6 != 0)
-	m.StoreMillis = int64(r.u64())
-	m.StoreHost = r.host(m.SysFlag&SysFlagStoreV6 != 0)
-	m.ReconsumeTimes = int32(r.u32())
-	m.PreparedTransactionOffset = int64(r.u64())
-	m.Body = r.take(int(int32(r.u32())))
+	born, store := hostSize(m.SysFlag&SysFlagBornV6), hostSize(m.SysFlag&SysFlagStoreV6)
+	fixed := born + 8 + store + 4 + 8 + 4
+	if len(b) < fixed {
+		return m.mismatch()
+	}
+	be := binary.BigEndian
+	var bornOK, storeOK bool
+	m.BornHost, bornOK = readHost(b[:born])
+	m.StoreMillis = int64(be.Uint64(b[born:]))
+	m.StoreHost, storeOK = readHost(b[born+8 : born+8+store])
+	rest := b[fixed-16 : fixed]
+	m.ReconsumeTimes = int32(be.Uint32(rest))
+	m.PreparedTransactionOffset = int64(be.Uint64(rest[4:]))
+	r := byteReader{b: b[fixed:]}
+	m.Body = r.take(int(int32(be.Uint32(rest[12:]))))
 	if m.WideTopic {
 		m.Topic = r.take(int(int16(r.u16())))
 	} else {
 		m.Topic = r.take(int(int8(r.u8())))
 	}
 	m.Properties = r.take(int(int16(r.u16())))
-	if r.bad || len(r.b) != 0 {
-		return malformed("stored message of %d bytes at offset %d of queue %d: its parts do not add up",
-			len(m.Raw), m.QueueOffset, m.QueueID)
+	if r.bad || len(r.b) != 0 || !bornOK || !storeOK {
+		return m.mismatch()
 	}
 	return nil
+}
+
+func (m *Message) mismatch() error {
+	return malformed("stored message of %d bytes at offset %d of queue %d: its parts do not add up",
+		len(m.Raw), m.QueueOffset, m.QueueID)
+}
+
+func hostSize(v6 int32) int {
+	if v6 != 0 {
+		return hostV6
+	}
+	return hostV4
+}
+
+// readHost reads an address and a port of 32 bits, of which more than 16 are an error.
+func readHost(b []byte) (netip.AddrPort, bool) {
+	split := len(b) - 4
+	port := binary.BigEndian.Uint32(b[split:])
+	if port > 0xFFFF {
+		return netip.AddrPort{}, false
+	}
+	if split == 4 {
+		return netip.AddrPortFrom(netip.AddrFrom4([4]byte(b)), uint16(port)), true
+	}
+	return netip.AddrPortFrom(netip.AddrFrom16([16]byte(b)), uint16(port)), true
 }
 
 // byteReader cuts values off the front of a buffer. After a failure it reads zeros and bad stays set.
@@ -99,35 +131,6 @@ func (r *byteReader) u32() uint32 {
 		return 0
 	}
 	return binary.BigEndian.Uint32(p)
-}
-
-func (r *byteReader) u64() uint64 {
-	p := r.take(8)
-	if r.bad {
-		return 0
-	}
-	return binary.BigEndian.Uint64(p)
-}
-
-// host reads an address and a port of 32 bits, of which more than 16 are an error.
-func (r *byteReader) host(v6 bool) netip.AddrPort {
-	size := hostV4
-	if v6 {
-		size = hostV6
-	}
-	p := r.take(size)
-	if r.bad {
-		return netip.AddrPort{}
-	}
-	port := binary.BigEndian.Uint32(p[size-4:])
-	if port > 0xFFFF {
-		r.bad = true
-		return netip.AddrPort{}
-	}
-	if v6 {
-		return netip.AddrPortFrom(netip.AddrFrom16([16]byte(p[:16])), uint16(port))
-	}
-	return netip.AddrPortFrom(netip.AddrFrom4([4]byte(p[:4])), uint16(port))
 }
 
 // BodyCRC returns the checksum that a stored message carries for body, the body as stored.
