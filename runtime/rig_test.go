@@ -112,6 +112,12 @@ func wait(d time.Duration) {
 	synctest.Wait()
 }
 
+// nap passes time inside a handler.
+func nap(d time.Duration) {
+	t := time.NewTimer(d)
+	<-t.C
+}
+
 func holds(st runtime.Status, kind runtime.HoldKind) bool {
 	for _, s := range st.Streams {
 		if slices.ContainsFunc(s.Holds, func(h runtime.Hold) bool { return h.Kind == kind }) {

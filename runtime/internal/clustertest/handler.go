@@ -101,7 +101,7 @@ func (h *Handler) Open(ctx context.Context, spec frame.LaneSpec) (*Lane, error) 
 	if info.Checksum == "" {
 		info.Checksum, info.ConfigHash, info.Plugin = "sum", "conf", "fake"
 	}
-	l := &Lane{h: h, spec: spec, info: info, events: make(chan frame.Event, 1<<16), running: map[frame.Ref]context.CancelFunc{},
+	l := &Lane{h: h, spec: spec, info: info, events: make(chan frame.Event, 4*spec.Credits+64), running: map[frame.Ref]context.CancelFunc{},
 		slots: make(chan struct{}, max(1, spec.Concurrency))}
 	l.life, l.end = context.WithCancel(context.Background())
 	if h.lanes == nil {

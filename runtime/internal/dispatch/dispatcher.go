@@ -233,7 +233,7 @@ func (d *Dispatcher) publish() {
 	info, _ := d.core.Info()
 	s := Status{Lanes: d.core.Lanes(), Info: info, Ready: d.core.Ready(), Suspects: d.core.Suspects(), Counters: d.core.Counters()}
 	if text, broken := d.core.Broken(); broken {
-		s.Hold = queue.Hold{Kind: queue.HoldPluginBroken, Text: "the plugin dies on every message, so none is dead-lettered: " + text}
+		s.Hold = queue.Hold{Kind: queue.HoldPluginBroken, Text: text}
 	}
 	d.mu.Lock()
 	if s.Hold.Kind == "" && s.Lanes == 0 {

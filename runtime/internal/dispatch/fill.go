@@ -125,10 +125,8 @@ func (c *Core) Next(now time.Time) (at time.Time) {
 	for i := range c.running {
 		soonest(c.running[i].until)
 	}
-	if c.solo.state == soloNone || c.solo.state == soloOpen && len(c.solo.lane.flights) == 0 {
-		for _, d := range c.suspects {
-			soonest(d.Crash.NotUntil)
-		}
+	if len(c.suspects) > 0 && (c.solo.state == soloNone || c.solo.state == soloOpen && len(c.solo.lane.flights) == 0) {
+		soonest(c.solo.notUntil)
 	}
 	return at
 }

@@ -20,18 +20,22 @@ func (d *Dispatcher) keepOpen(ctx context.Context, shard int) {
 	spec.Shard = shard
 	failures := 0
 	for ctx.Err() == nil {
-		opened, err := d.runLane(ctx, spec)
-		if opened {
+		start := d.cfg.Now()
+		cause, err := d.runLane(ctx, spec)
+		switch {
+		case err == nil && (!blames(cause) || d.cfg.Now().Sub(start) > livedLong):
 			failures = 0
-		}
-		if err == nil {
 			continue
+		case err != nil:
+			d.noteOpen(err)
 		}
 		failures++
-		d.noteOpen(err)
 		pause(ctx, failures)
 	}
 }
+
+// livedLong is how long a process has to live for the next one to be started without a pause.
+const livedLong = 5 * time.Second
 
 func pause(ctx context.Context, failures int) {
 	p := firstOpenPause
@@ -51,7 +55,7 @@ func pause(ctx context.Context, failures int) {
 func (d *Dispatcher) openSolo(ctx context.Context) {
 	spec := d.cfg.Spec
 	spec.Solo, spec.Concurrency, spec.Credits = true, 1, 1
-	if opened, err := d.runLane(ctx, spec); err != nil && !opened {
+	if _, err := d.runLane(ctx, spec); err != nil {
 		d.noteOpen(err)
 		pause(ctx, 1)
 		d.push(Input{Kind: InEvent, Lane: noLane, Event: frame.Event{Kind: frame.EventLost, Lost: &frame.Lost{Cause: frame.CauseStopped, Text: err.Error()}}})
@@ -65,11 +69,12 @@ func (d *Dispatcher) noteOpen(err error) {
 	d.cfg.Logger.Warn("handler's lane is not open", "handler", d.cfg.Spec.Handler, "stream", d.cfg.Spec.Stream, "error", err.Error())
 }
 
-// runLane opens one lane and forwards its events until its last. opened tells whether it had been open.
-func (d *Dispatcher) runLane(ctx context.Context, spec frame.LaneSpec) (opened bool, err error) {
+// runLane opens one lane and forwards its events until its last, whose cause it returns; err: it was
+// not opened.
+func (d *Dispatcher) runLane(ctx context.Context, spec frame.LaneSpec) (cause frame.Cause, err error) {
 	l, err := d.cfg.Open(ctx, spec)
 	if err != nil {
-		return false, err
+		return 0, err
 	}
 	id := d.admit(l, spec.Solo)
 	stop := context.AfterFunc(ctx, func() { l.Abort(context.Cause(ctx)) })
@@ -77,12 +82,15 @@ func (d *Dispatcher) runLane(ctx context.Context, spec frame.LaneSpec) (opened b
 	last := false
 	for e := range l.Events() {
 		last = e.Kind == frame.EventLost || e.Kind == frame.EventDrained
+		if e.Lost != nil {
+			cause = e.Lost.Cause
+		}
 		d.push(Input{Kind: InEvent, Lane: id, Event: e})
 	}
 	if !last { // a host that closes without a word: nothing is known of what was out
 		d.push(Input{Kind: InEvent, Lane: id, Event: frame.Event{Kind: frame.EventLost, Lost: &frame.Lost{Cause: frame.CauseProtocol, Text: "lane closed without a last event"}}})
 	}
-	return true, nil
+	return cause, nil
 }
 
 // admit gives a lane its id and tells the core.

@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/streamd/streamd/internal/frame"
@@ -12,6 +13,10 @@ import (
 type soloState struct {
 	state soloPhase
 	lane  *lane
+	// What paces the tries of a plugin that dies on all of them.
+	notUntil time.Time
+	unproven int    // solo crashes since anything was acked
+	acks     uint64 // over all, at the last of them
 }
 
 type soloPhase uint8
@@ -27,7 +32,7 @@ const (
 // it: a plugin without the shared page names none.
 const lossesToSuspect = 3
 
-// The pauses between a message's solo tries while nothing speaks for the plugin.
+// The pauses between solo tries while nothing speaks for the plugin.
 const (
 	firstSoloPause = time.Second
 	longSoloPause  = 30 * time.Second
@@ -38,7 +43,7 @@ func (c *Core) lost(now time.Time, l *lane, lost *frame.Lost) {
 	c.lanes = slices.DeleteFunc(c.lanes, func(o *lane) bool { return o == l })
 	c.running = slices.DeleteFunc(c.running, func(r running) bool { return r.lane == l })
 	if l.solo {
-		c.solo = soloState{}
+		c.solo.state, c.solo.lane = soloNone, nil
 	}
 	if lost.Cause != frame.CauseSwap && lost.Cause != frame.CauseStopped {
 		c.counters.LanesLost++
@@ -121,9 +126,20 @@ func (c *Core) accuse(now time.Time, d *queue.Delivery, l *lane, lost *frame.Los
 			k.Key, k.Acks, k.Solo = l.key, c.acks[l.key], 0
 		}
 		k.Solo++
-		k.NotUntil = now.Add(soloPause(k.Solo))
+		c.pace(now)
 	}
 	c.backToSuspects(d)
+}
+
+// pace sets the pause before the next solo try, which grows while the plugin acks nothing.
+func (c *Core) pace(now time.Time) {
+	s := &c.solo
+	if s.acks != c.counters.Acks {
+		s.unproven = 0
+	}
+	s.acks = c.counters.Acks
+	s.unproven++
+	s.notUntil = now.Add(soloPause(s.unproven))
 }
 
 func soloPause(crashes int) time.Duration {
@@ -158,8 +174,7 @@ func (c *Core) trySolo(now time.Time) {
 		}
 		return
 	}
-	i := slices.IndexFunc(c.suspects, func(d *queue.Delivery) bool { return !now.Before(d.Crash.NotUntil) })
-	if i < 0 {
+	if now.Before(c.solo.notUntil) {
 		return
 	}
 	switch c.solo.state {
@@ -171,8 +186,8 @@ func (c *Core) trySolo(now time.Time) {
 		if len(l.flights) > 0 || l.credits <= 0 {
 			return
 		}
-		d := c.suspects[i]
-		c.suspects = slices.Delete(c.suspects, i, i+1)
+		d := c.suspects[0] // one that crashed went to the end
+		c.suspects = slices.Delete(c.suspects, 0, 1)
 		c.source(d.Own).out++
 		f := l.begin()
 		d.SentAt = now
@@ -181,11 +196,12 @@ func (c *Core) trySolo(now time.Time) {
 	}
 }
 
-// Broken tells that suspects crashed alone and nothing since speaks for the plugin, with the last words of the process.
+// Broken tells that suspects crashed alone and nothing since speaks for the plugin.
 func (c *Core) Broken() (text string, broken bool) {
 	for _, d := range c.suspects {
 		if k := &d.Crash; k.Solo >= 2 && c.acks[k.Key] <= k.Acks {
-			return k.Text, true
+			return "the plugin died " + strconv.Itoa(k.Solo) + " times on message " + d.Identity() + " alone and has handled no other since, so nothing is dead-lettered: " +
+				"mend the plugin, or wait until it handles another message (" + k.Text + ")", true
 		}
 	}
 	return "", false

@@ -49,12 +49,11 @@ type Delivery struct {
 
 // Crash is the memory of a message that was running when its process died (design.md 10).
 type Crash struct {
-	Count    int       // processes that died with it running
-	Solo     int       // of these: alone in the process
-	Key      string    // binary and config of the first solo crash that counts
-	Acks     uint64    // records that Key had acked at that crash
-	NotUntil time.Time // the next solo try
-	Text     string    // last words of the process
+	Count int    // processes that died with it running
+	Solo  int    // of these: alone in the process
+	Key   string // binary and config of the first solo crash that counts
+	Acks  uint64 // records that Key had acked at that crash
+	Text  string // last words of the process
 }
 
 // Size is what the message takes of a batch's byte limit.

@@ -324,10 +324,13 @@ func (s *Settler) counted(j *Job) {
 	})
 }
 
-// publish makes the longest wait readable, at most once a second: it looks at every waiting job.
+// manyWaiting is from how many waiting jobs on the longest wait is looked up only once a second.
+const manyWaiting = 64
+
+// publish makes the longest wait readable. What waited and is being tried again still counts.
 func (s *Settler) publish() {
 	now := s.cfg.Now()
-	if len(s.waiting) > 0 && now.Sub(s.shown) < time.Second {
+	if len(s.waiting) > manyWaiting && now.Sub(s.shown) < time.Second || len(s.waiting) == 0 && s.calls > 0 {
 		return
 	}
 	s.shown = now
