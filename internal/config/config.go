@@ -8,18 +8,19 @@ import "time"
 // allowed and later those of a later version; min and max bound numbers, durations and sizes; required and secret speak
 // for themselves.
 type Config struct {
-	Brokers         []Broker      `yaml:"brokers" doc:"RocketMQ clusters. Without any, the environment variable NAMESRV_ADDR names the one."`
-	Plugins         []Plugin      `yaml:"plugins" doc:"Binaries that offer handlers and strategies."`
-	Handlers        []Handler     `yaml:"handlers" doc:"Configured uses of what plugins offer. Several handlers may share one plugin and so one process."`
-	Streams         []Stream      `yaml:"streams" required:"true" doc:"What is consumed: group, subscriptions, strategy, handler and policies."`
-	Defaults        Policies      `yaml:"defaults" doc:"What a stream leaves out is taken from here, then from the built-in default."`
-	StateDir        string        `yaml:"state_dir" default:"./state" doc:"Folder for what must outlive a restart. One streamd at a time uses it."`
-	Member          string        `yaml:"member" doc:"Name of this member in client ids; a random part is added. Empty: ip@pid#nanos."`
-	ShutdownTimeout time.Duration `yaml:"shutdown_timeout" default:"25s" min:"0s" doc:"How long work in flight may take to finish after the first SIGTERM."`
-	Admin           Admin         `yaml:"admin" doc:"The admin listener: /metrics and /api/v1."`
-	Health          Health        `yaml:"health" doc:"The listener for probes: /livez and /readyz."`
-	Log             Log           `yaml:"log" doc:"Logs on standard error."`
-	Telemetry       Telemetry     `yaml:"telemetry" doc:"Traces and metrics. Exporters are chosen by the OTEL_ environment variables."`
+	Brokers         []Broker          `yaml:"brokers" doc:"RocketMQ clusters. Without any, the environment variable NAMESRV_ADDR names the one."`
+	Plugins         []Plugin          `yaml:"plugins" doc:"Binaries that offer handlers and strategies."`
+	Handlers        []Handler         `yaml:"handlers" doc:"Configured uses of what plugins offer. Several handlers may share one plugin and so one process."`
+	Streams         []Stream          `yaml:"streams" required:"true" doc:"What is consumed: group, subscriptions, strategy, handler and policies."`
+	Defaults        Policies          `yaml:"defaults" doc:"What a stream leaves out is taken from here, then from the built-in default."`
+	StateDir        string            `yaml:"state_dir" default:"./state" doc:"Folder for what must outlive a restart. One streamd at a time uses it."`
+	Member          string            `yaml:"member" doc:"Name of this member in client ids; a random part is added. Empty: ip@pid#nanos."`
+	Attributes      map[string]string `yaml:"attributes" doc:"What strategies may read of this member, for instance {zone: a, weight: '2'}: appended to its client ids, which is how it travels to other members."`
+	ShutdownTimeout time.Duration     `yaml:"shutdown_timeout" default:"25s" min:"0s" doc:"How long work in flight may take to finish after the first SIGTERM."`
+	Admin           Admin             `yaml:"admin" doc:"The admin listener: /metrics and /api/v1."`
+	Health          Health            `yaml:"health" doc:"The listener for probes: /livez and /readyz."`
+	Log             Log               `yaml:"log" doc:"Logs on standard error."`
+	Telemetry       Telemetry         `yaml:"telemetry" doc:"Traces and metrics. Exporters are chosen by the OTEL_ environment variables."`
 }
 
 // Admin is the listener for people and scrapers on this machine.

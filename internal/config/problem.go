@@ -21,6 +21,11 @@ func (p Position) String() string {
 	return fmt.Sprintf("%s:%d:%d", p.Source, p.Line, p.Column)
 }
 
+// Compare orders positions by source, line and column.
+func (p Position) Compare(o Position) int {
+	return cmp.Or(strings.Compare(p.Source, o.Source), p.Line-o.Line, p.Column-o.Column)
+}
+
 // Problem is one fault of a configuration: where, what, and what to write instead.
 type Problem struct {
 	Where Position
@@ -100,7 +105,7 @@ func (ps *problems) sorted(order []string) []Problem {
 	}
 	slices.SortStableFunc(ps.list, func(a, b Problem) int {
 		x, y := a.Where, b.Where
-		return cmp.Or(rank[x.Source]-rank[y.Source], strings.Compare(x.Source, y.Source), x.Line-y.Line, x.Column-y.Column)
+		return cmp.Or(rank[x.Source]-rank[y.Source], x.Compare(y))
 	})
 	return ps.list
 }

@@ -131,3 +131,16 @@ func jsonNumber(tag, text string) (json.Number, error) {
 	}
 	return json.Number(out), nil
 }
+
+// ParseRaw reads a component's config from the text of a YAML or JSON file. Errors are *InvalidError.
+func ParseRaw(file string, text []byte) (Raw, error) {
+	var ps problems
+	root := parse(file, text, &ps)
+	if root == nil {
+		return Raw{}, ps.err(nil)
+	}
+	ip := interpolator{ps: &ps}
+	ip.all(root)
+	r := newRaw(root, &ps)
+	return r, ps.err(nil)
+}

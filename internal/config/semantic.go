@@ -123,9 +123,24 @@ func checkListeners(root *node, ps *problems) {
 	if admin != nil && health != nil && admin.text == health.text && !strings.HasSuffix(admin.text, ":0") {
 		ps.add(health.pos, "another port", "health.listen is the address of admin.listen at %s", admin.pos)
 	}
+	for _, e := range attributesOf(root) {
+		if !attributeText.MatchString(e.key) || !attributeText.MatchString(e.value.text) {
+			ps.add(e.pos, "letters, digits, '.', '_' and '-'", "attributes: %q: %s cannot stand in a client id", e.key, e.value.quoted(e.value.text))
+		}
+	}
 	if m, ok := root.str("member"); ok && strings.ContainsAny(m.text, "@#,= \t\n") {
 		ps.add(m.pos, "letters, digits, '-', '_' and '.'", "member: %s has a character that client ids use themselves", m.quoted(m.text))
 	}
+}
+
+// attributeText is what allocate.MemberID takes.
+var attributeText = regexp.MustCompile(`^[A-Za-z0-9._-]+$`)
+
+func attributesOf(root *node) []entry {
+	if a := root.get("attributes"); a != nil && a.kind == mappingNode {
+		return a.entries
+	}
+	return nil
 }
 
 func checkPlugin(p *node, ps *problems) {

@@ -39,10 +39,19 @@ func (r *reader) state(v *Queue, silent int) (state, why string) {
 	case silent > 0 || !r.asked:
 		return StateUnknown, "a member or broker that did not answer may own it"
 	}
+	for i := range r.out.Members {
+		m := &r.out.Members[i]
+		if pq := m.queue(sdk.Queue{Topic: v.Topic, Broker: v.Broker, ID: v.ID}); pq != nil && pq.State == stateWaiting {
+			return StateUnowned, "member " + m.ClientID + " takes it over: " + m.holdOf(sdk.Queue{Topic: v.Topic, Broker: v.Broker, ID: v.ID})
+		}
+	}
 	return StateUnowned, "no member has it: a rebalance is under way, or the strategy leaves it uncovered"
 }
 
-const modelBroadcasting = "BROADCASTING"
+const (
+	modelBroadcasting = "BROADCASTING"
+	stateWaiting      = "waiting" // of a queue in runtime.PeerQueue
+)
 
 // stallAfter is how old an unhandled message must be, with its owner doing nothing, to be called held. Java clients look
 // at a queue every 30 s at the latest (long poll 20 s and the pull's own time-out).
@@ -50,8 +59,15 @@ const stallAfter = 30 * time.Second
 
 func (r *reader) ownedState(v *Queue) (state, why string) {
 	q := sdk.Queue{Topic: v.Topic, Broker: v.Broker, ID: v.ID}
-	for _, id := range v.Owners {
-		if hold := holdOf(r.infos[id].Properties, q); hold != "" {
+	for i := range r.out.Members {
+		m := &r.out.Members[i]
+		if !slices.Contains(v.Owners, m.ClientID) {
+			continue
+		}
+		if pq := m.queue(q); pq != nil && pq.State == StateDraining {
+			return StateDraining, "its owner gives it up and waits for what is in flight"
+		}
+		if hold := m.holdOf(q); hold != "" {
 			return StateHeld, hold
 		}
 	}

@@ -2,34 +2,33 @@ package groupview
 
 import (
 	"encoding/json"
+	"errors"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/streamd/streamd/allocate"
 	"github.com/streamd/streamd/internal/rocketmq/wire"
+	"github.com/streamd/streamd/runtime"
 	"github.com/streamd/streamd/sdk"
 )
 
-// The properties of streamd's answer to 307 beside allocate's: what group status reads.
-const (
-	// PropertyPlugins holds a JSON list of Plugin.
-	PropertyPlugins = "streamd.plugins"
-	// PropertyHoldPrefix and topic/broker/id name the property that says why a queue is held.
-	PropertyHoldPrefix = "streamd.hold."
-	// PropertyStrategy names the strategy in use.
-	PropertyStrategy = "streamd.strategy"
-)
+// PropertyPlugins is the property of streamd's answer to 307 that holds a JSON list of Plugin. The daemon writes it beside
+// what the engine tells.
+const PropertyPlugins = "streamd.plugins"
 
 // describe takes what a member says of itself.
 func (m *Member) describe(info *wire.ConsumerRunningInfo) {
 	p := info.Properties
 	m.Streamd = p[allocate.PropertyStreamd]
-	m.Strategy = p[PropertyStrategy]
-	if m.Strategy == "" {
-		if peer, err := allocate.PeerOf(m.ClientID, p); err == nil {
-			m.Strategy = peer.Strategy
-		}
+	if peer, err := allocate.PeerOf(m.ClientID, p); err == nil {
+		m.Strategy = peer.Strategy
+	}
+	switch own, err := runtime.ParsePeerInfo(info); {
+	case err == nil:
+		m.peer = &own
+		m.Strategy, m.Stream, m.State = own.Strategy, own.Stream, own.State
+	case !errors.Is(err, runtime.ErrNotStreamd):
+		m.Silent = err.Error()
 	}
 	if ms, err := strconv.ParseInt(p[wire.RunningStartMillis], 10, 64); err == nil && ms > 0 {
 		m.Started = time.UnixMilli(ms)
@@ -41,7 +40,38 @@ func (m *Member) describe(info *wire.ConsumerRunningInfo) {
 	}
 }
 
-// holdOf is why a streamd member holds a queue; empty when it does not.
-func holdOf(properties map[string]string, q sdk.Queue) string {
-	return strings.TrimSpace(properties[PropertyHoldPrefix+q.String()])
+// queue is what a streamd member tells of a queue; nil when it tells nothing.
+func (m *Member) queue(q sdk.Queue) *runtime.PeerQueue {
+	if m.peer == nil {
+		return nil
+	}
+	if pq, ok := m.peer.Queues[q.String()]; ok {
+		return &pq
+	}
+	return nil
+}
+
+// holdOf is why a streamd member holds a queue; empty when it does not. What holds the whole stream holds each queue.
+func (m *Member) holdOf(q sdk.Queue) string {
+	pq := m.queue(q)
+	switch {
+	case pq == nil:
+		return ""
+	case pq.Hold != nil:
+		return sentence(pq.Hold)
+	case len(m.peer.Holds) > 0:
+		return sentence(&m.peer.Holds[0])
+	}
+	return ""
+}
+
+func sentence(h *runtime.Hold) string {
+	s := string(h.Kind)
+	if h.Text != "" {
+		s += ": " + h.Text
+	}
+	if h.For > 0 {
+		s += " (for " + h.For.Round(100*time.Millisecond).String() + ")"
+	}
+	return s
 }

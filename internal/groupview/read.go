@@ -187,16 +187,28 @@ func (r *reader) progress(ctx context.Context) {
 	wg.Wait()
 }
 
+func (r *reader) member(id string) *Member {
+	i := slices.IndexFunc(r.out.Members, func(m Member) bool { return m.ClientID == id })
+	return &r.out.Members[i]
+}
+
 // own enters what the members say they own.
 func (r *reader) own() {
 	for _, id := range slices.Sorted(maps.Keys(r.infos)) {
+		m := r.member(id)
 		for q, p := range r.infos[id].Queues {
-			if p.Dropped {
+			own := sdk.Queue{Topic: q.Topic, Broker: q.BrokerName, ID: q.QueueID}
+			pq := m.queue(own)
+			if p.Dropped && pq == nil {
 				continue
 			}
-			v := r.queue(sdk.Queue{Topic: q.Topic, Broker: q.BrokerName, ID: q.QueueID})
+			v := r.queue(own)
 			v.Owners = append(v.Owners, id)
-			v.InFlight = max(v.InFlight, 0) + int(p.CachedCount)
+			inFlight := int(p.CachedCount) // Java and Go tell no more than what they hold
+			if pq != nil {
+				inFlight = pq.InFlight
+			}
+			v.InFlight = max(v.InFlight, 0) + inFlight
 		}
 	}
 	for _, q := range slices.SortedFunc(maps.Keys(r.queues), sdk.Queue.Compare) {

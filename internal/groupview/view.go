@@ -1,6 +1,10 @@
 package groupview
 
-import "time"
+import (
+	"time"
+
+	"github.com/streamd/streamd/runtime"
+)
 
 // Unknown stands for an offset or count that could not be learned.
 const Unknown = -1
@@ -35,10 +39,14 @@ type Member struct {
 	Started  time.Time `json:"started,omitzero"`
 	// Streamd is the version of a streamd member; empty for others.
 	Streamd  string   `json:"streamd,omitempty"`
+	Stream   string   `json:"stream,omitempty"` // streamd members: the stream's name, and whether it runs or stops
+	State    string   `json:"state,omitempty"`
 	Strategy string   `json:"strategy,omitempty"`
 	Plugins  []Plugin `json:"plugins,omitempty"`
 	// Silent says why the member's own view (307) is missing; empty when it is there.
 	Silent string `json:"silent,omitempty"`
+
+	peer *runtime.PeerInfo // streamd members
 }
 
 // Plugin is one plugin process of a streamd member.
@@ -66,10 +74,11 @@ type Queue struct {
 
 // The states of a queue.
 const (
-	StateActive  = "active"  // an owner handles it
-	StateIdle    = "idle"    // an owner has it and nothing is left to handle
-	StateHeld    = "held"    // an owner has it and does not go on
-	StateUnowned = "unowned" // no member has it
-	StateUnknown = "unknown" // the members could not be asked
-	StateOverlap = "overlap" // more than one member has it
+	StateActive   = "active"   // an owner handles it
+	StateIdle     = "idle"     // an owner has it and nothing is left to handle
+	StateHeld     = "held"     // an owner has it and does not go on
+	StateUnowned  = "unowned"  // no member has it
+	StateUnknown  = "unknown"  // the members could not be asked
+	StateOverlap  = "overlap"  // more than one member has it
+	StateDraining = "draining" // its owner gives it up and waits for what is in flight
 )

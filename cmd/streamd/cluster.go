@@ -1,0 +1,123 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/streamd/streamd/internal/config"
+	"github.com/streamd/streamd/internal/exitcode"
+	"github.com/streamd/streamd/internal/rocketmq"
+)
+
+// clusterFlags say which RocketMQ a command talks to: by address, or a broker of a config.
+type clusterFlags struct {
+	servers []string
+	paths   []string
+	broker  string
+	timeout time.Duration
+	verbose bool
+}
+
+func (c *clusterFlags) bind(cmd *cobra.Command, timeout time.Duration) {
+	f := cmd.Flags()
+	f.StringSliceVarP(&c.servers, "name-server", "n", nil, "name servers, host:port; default: the config's, then NAMESRV_ADDR")
+	f.StringArrayVarP(&c.paths, "config", "c", nil, "config whose broker is meant")
+	f.StringVar(&c.broker, "broker", "", "name of the broker in the config, or host:port of a name server")
+	f.DurationVar(&c.timeout, "timeout", timeout, "give up after this time; 0 = never")
+	f.BoolVarP(&c.verbose, "verbose", "v", false, "log what the client does, on standard error")
+}
+
+var errNoCluster = errors.New("no RocketMQ is named; try -n HOST:9876, -c streamd.yaml, or the environment variable NAMESRV_ADDR")
+
+// addresses finds the name servers.
+func (c *clusterFlags) addresses() ([]string, error) {
+	switch {
+	case len(c.servers) > 0:
+		return c.servers, nil
+	case len(c.paths) > 0:
+		return c.fromConfig()
+	case c.broker != "":
+		return []string{c.broker}, nil
+	case os.Getenv("NAMESRV_ADDR") != "":
+		return []string{os.Getenv("NAMESRV_ADDR")}, nil
+	}
+	return nil, exitcode.With(exitcode.Usage, errNoCluster)
+}
+
+func (c *clusterFlags) fromConfig() ([]string, error) {
+	loaded, err := config.Load(config.Options{Paths: c.paths})
+	if err != nil {
+		return nil, err
+	}
+	brokers := loaded.Config.Brokers
+	if c.broker == "" && len(brokers) == 1 {
+		return brokers[0].NameServers, nil
+	}
+	i := slices.IndexFunc(brokers, func(b config.Broker) bool { return b.Name == c.broker })
+	if i < 0 {
+		var names []string
+		for _, b := range brokers {
+			names = append(names, b.Name)
+		}
+		return nil, exitcode.With(exitcode.Usage, fmt.Errorf("--broker %q is none of the config's brokers %v", c.broker, names))
+	}
+	return brokers[i].NameServers, nil
+}
+
+// with connects, calls f, and disconnects.
+func (c *clusterFlags) with(cmd *cobra.Command, f func(ctx context.Context, client *rocketmq.Client) error) (err error) {
+	addrs, err := c.addresses()
+	if err != nil {
+		return err
+	}
+	if _, err := rocketmq.ParseNameServers(addrs...); err != nil {
+		return exitcode.With(exitcode.Usage, err)
+	}
+	client, err := rocketmq.New(rocketmq.Config{NameServers: addrs, Logger: c.logger(cmd.ErrOrStderr())})
+	if err != nil {
+		return err
+	}
+	ctx := cmd.Context()
+	if c.timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, c.timeout)
+		defer cancel()
+	}
+	if err := client.Start(ctx); err != nil {
+		return err
+	}
+	defer func() {
+		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+		defer cancel()
+		err = errors.Join(err, client.Close(closing))
+	}()
+	return environment(f(ctx, client))
+}
+
+func (c *clusterFlags) logger(w io.Writer) *slog.Logger {
+	if !c.verbose {
+		return slog.New(slog.DiscardHandler)
+	}
+	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: slog.LevelDebug}))
+}
+
+// environment marks errors that say that nobody is there to talk to.
+func environment(err error) error {
+	if unreachable(err) {
+		return exitcode.With(exitcode.Environment, err)
+	}
+	return err
+}
+
+func unreachable(err error) bool {
+	var gone *rocketmq.UnreachableError
+	return errors.As(err, &gone) || errors.Is(err, rocketmq.ErrNoNameServer)
+}

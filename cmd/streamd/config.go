@@ -1,0 +1,65 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/streamd/streamd/internal/config"
+)
+
+func newConfig() *cobra.Command {
+	cmd := &cobra.Command{Use: "config", Short: "Show the effective config, the schema, the reference", Args: args(cobra.NoArgs)}
+	cmd.AddCommand(newConfigPrint(), newConfigSchema(), newConfigReference())
+	return cmd
+}
+
+func newConfigPrint() *cobra.Command {
+	var (
+		cf  configFlags
+		out output
+	)
+	cmd := &cobra.Command{
+		Use:     "print -c FILE",
+		Short:   "Print the effective config: merged, defaults filled in, secrets redacted",
+		Example: "  streamd config print -c streamd.yaml --set log.level=debug",
+		Args:    args(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			loaded, err := cf.load()
+			if err != nil {
+				return err
+			}
+			if !out.json() {
+				return printConfig(cmd, loaded)
+			}
+			doc, err := loaded.JSON()
+			if err != nil {
+				return err
+			}
+			return printJSON(cmd.OutOrStdout(), doc)
+		},
+	}
+	cf.bind(cmd)
+	out.bind(cmd)
+	return cmd
+}
+
+func newConfigSchema() *cobra.Command {
+	return &cobra.Command{
+		Use:     "schema",
+		Short:   "Print the JSON Schema of config files, for editors",
+		Example: "  streamd config schema > streamd.schema.json",
+		Args:    args(cobra.NoArgs),
+		RunE:    func(cmd *cobra.Command, _ []string) error { return printSchema(cmd) },
+	}
+}
+
+func newConfigReference() *cobra.Command {
+	return &cobra.Command{
+		Use:   "reference",
+		Short: "Print every key with its default, as Markdown",
+		Args:  args(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			_, err := cmd.OutOrStdout().Write(config.Reference())
+			return err
+		},
+	}
+}

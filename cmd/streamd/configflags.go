@@ -1,0 +1,52 @@
+package main
+
+import (
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/streamd/streamd/allocate"
+	"github.com/streamd/streamd/internal/config"
+)
+
+// configFlags are the flags of commands that load a config.
+type configFlags struct {
+	paths, overlays, set []string
+	flags                *pflag.FlagSet
+}
+
+// overrides are the keys that have a flag of their own.
+func overrides() map[string]string {
+	return map[string]string{
+		"log-level": "log.level", "log-format": "log.format", "state-dir": "state_dir", "member": "member",
+		"admin-listen": "admin.listen", "health-listen": "health.listen", "shutdown-timeout": "shutdown_timeout",
+	}
+}
+
+func (c *configFlags) bind(cmd *cobra.Command) {
+	f := cmd.Flags()
+	c.flags = f
+	f.StringArrayVarP(&c.paths, "config", "c", nil, "config file or directory; several are merged in this order")
+	f.StringArrayVar(&c.overlays, "overlay", nil, "file that changes entries by name, after all others are merged")
+	f.StringArrayVar(&c.set, "set", nil, "sets one value, for instance streams[orders].batch.max=64")
+	for name, key := range overrides() {
+		f.String(name, "", "overrides "+key)
+	}
+}
+
+// options reads what was given.
+func (c *configFlags) options() config.Options {
+	opts := config.Options{Paths: c.paths, Overlays: c.overlays, Set: c.set, Strategies: allocate.Names()}
+	c.flags.Visit(func(f *pflag.Flag) {
+		if key, ok := overrides()[f.Name]; ok {
+			opts.Flags = append(opts.Flags, config.Flag{Key: key, Name: "--" + f.Name, Value: f.Value.String()})
+		}
+	})
+	for i, s := range opts.Set {
+		opts.Set[i] = strings.TrimSpace(s)
+	}
+	return opts
+}
+
+func (c *configFlags) load() (*config.Loaded, error) { return config.Load(c.options()) }

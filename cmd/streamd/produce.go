@@ -1,0 +1,214 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/streamd/streamd/internal/config"
+	"github.com/streamd/streamd/internal/exitcode"
+	"github.com/streamd/streamd/internal/produce"
+	"github.com/streamd/streamd/internal/rocketmq"
+)
+
+// produceFlags is the command line of produce.
+type produceFlags struct {
+	cluster    clusterFlags
+	out        output
+	template   produce.Template
+	options    produce.Options
+	properties []string
+	delay      string
+	generate   int
+	size       string
+	jsonLines  bool
+	file       string
+	ids        bool
+}
+
+func newProduce() *cobra.Command {
+	var p produceFlags
+	cmd := &cobra.Command{
+		Use:   "produce",
+		Short: "Send lines, JSON lines or generated messages",
+		Long: `produce sends each line of standard input (or of --file) as one message. With --json a line is an object with the keys
+body, body_base64, key, keys, tag, sharding_key, delay, properties, topic. With --generate it makes the messages itself.
+In --keys, --tag, --sharding-key and --property the text {n} becomes the number of the message.`,
+		Example: `  echo hello | streamd produce -n 127.0.0.1:9876 --topic Orders --keys A-1 --tag created
+  streamd produce -c streamd.yaml --topic Orders --json < orders.jsonl
+  streamd produce -n mq:9876 --topic Orders --generate 100000 --size 1KiB --batch 32 --rate 5000 --keys k{n} -o json`,
+		Args: args(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error { return p.run(cmd) },
+	}
+	p.bind(cmd)
+	return cmd
+}
+
+func (p *produceFlags) bind(cmd *cobra.Command) {
+	p.cluster.bind(cmd, 0)
+	p.out.bind(cmd)
+	f := cmd.Flags()
+	f.StringVarP(&p.template.Topic, "topic", "t", "", "topic")
+	f.StringSliceVarP(&p.template.Keys, "keys", "k", nil, "keys, separated by commas")
+	f.StringVar(&p.template.Tag, "tag", "", "tag")
+	f.StringVar(&p.template.ShardingKey, "sharding-key", "", "messages with one sharding key go to one queue")
+	f.StringVar(&p.delay, "delay", "", "delay: a level 1 to 18, or a duration such as 10s")
+	f.StringArrayVarP(&p.properties, "property", "p", nil, "property NAME=VALUE; repeatable")
+	f.IntVar(&p.generate, "generate", 0, "make this many messages instead of reading")
+	f.StringVar(&p.size, "size", "1KiB", "size of a generated body")
+	f.BoolVar(&p.jsonLines, "json", false, "input is JSON lines")
+	f.StringVarP(&p.file, "file", "f", "", "read this file instead of standard input")
+	f.Float64Var(&p.options.Rate, "rate", 0, "messages per second; 0 = as fast as they are stored")
+	f.IntVar(&p.options.Batch, "batch", 1, "messages per request")
+	f.IntVar(&p.options.InFlight, "in-flight", 1, "requests at once; more than one gives up the order")
+	f.DurationVar(&p.options.RetryFor, "retry-for", 0, "send a failed request again for so long; may store a message twice")
+	f.BoolVar(&p.options.Trace, "trace", false, "start a trace with each message: adds the property traceparent")
+	f.BoolVar(&p.ids, "ids", false, "print a line for each stored message (always with -o json)")
+}
+
+func (p *produceFlags) run(cmd *cobra.Command) error {
+	source, closer, err := p.source(cmd)
+	if err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	context.AfterFunc(ctx, stop) // a second signal ends at once
+	cmd.SetContext(ctx)
+	defer context.AfterFunc(ctx, func() { closer.Close() })() //nolint:errcheck // ends a read that waits for input
+	if p.options.RetryFor <= 0 {
+		p.options.Unreachable = unreachable
+	}
+	return p.cluster.with(cmd, func(ctx context.Context, client *rocketmq.Client) error {
+		failed := 0
+		sum, err := produce.Run(ctx, client, source, p.options, func(r produce.Result) {
+			if r.Err != nil {
+				if failed++; failed <= maxFailuresShown {
+					fmt.Fprintf(cmd.ErrOrStderr(), "message %d: %v\n", r.N, r.Err)
+				}
+			}
+			p.show(cmd.OutOrStdout(), r)
+		})
+		p.summarize(cmd, sum)
+		switch {
+		case unreachable(err):
+			return err
+		case sum.Failed > 0:
+			return errors.Join(fmt.Errorf("%d of %d messages were not stored, the first because: %w", sum.Failed, sum.Failed+sum.Stored, sum.First), err)
+		}
+		return err
+	})
+}
+
+// maxFailuresShown keeps a failing run readable; -o json has every one.
+const maxFailuresShown = 20
+
+func (p *produceFlags) source(cmd *cobra.Command) (produce.Source, io.Closer, error) {
+	usage := func(err error) error { return usageError{cmd.CommandPath(), err} }
+	delay, err := produce.ParseDelay(p.delay)
+	if err != nil {
+		return nil, nil, usage(err)
+	}
+	p.template.Delay = delay
+	p.template.Properties = map[string]string{}
+	for _, prop := range p.properties {
+		name, value, ok := strings.Cut(prop, "=")
+		if !ok || name == "" {
+			return nil, nil, usage(fmt.Errorf("--property %q is not NAME=VALUE", prop))
+		}
+		p.template.Properties[name] = value
+	}
+	if p.template.Topic == "" && !p.jsonLines {
+		return nil, nil, usage(errors.New("--topic is missing"))
+	}
+	if p.generate > 0 {
+		size, err := config.ParseSize(p.size)
+		if err != nil {
+			return nil, nil, usage(fmt.Errorf("--size: %w", err))
+		}
+		return produce.Generate(p.generate, int(size), p.template), io.NopCloser(nil), nil
+	}
+	in, closer := cmd.InOrStdin(), io.Closer(os.Stdin)
+	if p.file != "" {
+		f, err := os.Open(p.file)
+		if err != nil {
+			return nil, nil, exitcode.With(exitcode.Environment, fmt.Errorf("reading input: %w", err))
+		}
+		in, closer = f, f
+	}
+	if p.jsonLines {
+		return produce.JSONLines(in, p.template), closer, nil
+	}
+	return produce.Lines(in, p.template), closer, nil
+}
+
+// sent is one line of produce -o json.
+type sent struct {
+	N           int      `json:"n"`
+	Topic       string   `json:"topic,omitempty"`
+	MessageID   string   `json:"msg_id,omitempty"`
+	OffsetID    string   `json:"offset_msg_id,omitempty"`
+	Broker      string   `json:"broker,omitempty"`
+	Queue       int32    `json:"queue"`
+	Offset      int64    `json:"offset"`
+	Keys        []string `json:"keys,omitempty"`
+	Traceparent string   `json:"traceparent,omitempty"`
+	LessDurable string   `json:"less_durable,omitempty"`
+	Error       string   `json:"error,omitempty"`
+}
+
+func (p *produceFlags) show(w io.Writer, r produce.Result) {
+	line := sent{N: r.N, Queue: -1, Offset: -1}
+	if r.Message != nil {
+		line.Topic, line.Keys, line.Traceparent = r.Message.Topic, r.Message.Keys, r.Message.Properties["traceparent"]
+	}
+	if r.Err != nil {
+		line.Error = r.Err.Error()
+	} else {
+		s := r.Stored
+		line.MessageID, line.OffsetID, line.Broker, line.Queue, line.Offset = s.MessageID, s.OffsetMessageID, s.Queue.Broker, s.Queue.ID, s.Offset
+		line.LessDurable = lessDurable(s.Status)
+	}
+	switch {
+	case p.out.json():
+		text, err := json.Marshal(line)
+		if err == nil {
+			fmt.Fprintf(w, "%s\n", text)
+		}
+	case p.ids && r.Err == nil:
+		fmt.Fprintf(w, "%s %s/%s/%d@%d\n", line.MessageID, line.Topic, line.Broker, line.Queue, line.Offset)
+	}
+}
+
+// lessDurable names a status that is stored with less certainty than the broker is configured for.
+func lessDurable(s rocketmq.SendStatus) string {
+	switch s {
+	case rocketmq.SendFlushDiskTimeout:
+		return "flush to disk timed out"
+	case rocketmq.SendFlushSlaveTimeout:
+		return "copy to slave timed out"
+	case rocketmq.SendSlaveNotAvailable:
+		return "no slave available"
+	default:
+		return ""
+	}
+}
+
+// summarize tells people how it went: on standard error when standard output holds the ids.
+func (p *produceFlags) summarize(cmd *cobra.Command, s produce.Summary) {
+	w := cmd.OutOrStdout()
+	if p.out.json() || p.ids {
+		w = cmd.ErrOrStderr()
+	}
+	rate := float64(s.Stored) / max(s.Took.Seconds(), 1e-9)
+	fmt.Fprintf(w, "stored %d messages, %s in %s (%.0f/s), failed %d\n", s.Stored, config.Size(s.Bytes), s.Took.Round(time.Millisecond), rate, s.Failed)
+}

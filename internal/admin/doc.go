@@ -1,0 +1,6 @@
+// Package admin is streamd's HTTP: /metrics and /api/v1 on the admin listener, /livez and /readyz on the health listener.
+//
+// Promises: reading changes nothing; livez ignores brokers, plugins and drain; readyz is true once every stream was
+// assigned and its handler ready, and false again only while streamd stops. The handlers are safe for concurrent use and
+// start no goroutines.
+package admin

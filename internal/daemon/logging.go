@@ -1,0 +1,114 @@
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"strings"
+	"sync/atomic"
+
+	"github.com/streamd/streamd/internal/config"
+	"github.com/streamd/streamd/internal/telemetry"
+)
+
+// logging is the log of the whole process: its level and its secrets may change while it runs.
+type logging struct {
+	level   slog.LevelVar
+	secrets atomic.Pointer[strings.Replacer]
+	Logger  *slog.Logger
+}
+
+// newLogging writes to w, as text for people when w is a terminal and as JSON when it is piped, unless c says.
+func newLogging(w io.Writer, c config.Log, secrets []string) (*logging, error) {
+	l := &logging{}
+	if err := l.apply(c.Level, secrets); err != nil {
+		return nil, err
+	}
+	var h slog.Handler
+	if c.Format == "text" || c.Format == "auto" && isTerminal(w) {
+		h = newPeopleHandler(w, &l.level)
+	} else {
+		h = slog.NewJSONHandler(w, &slog.HandlerOptions{Level: &l.level})
+	}
+	l.Logger = slog.New(telemetry.LogHandler{Handler: redactor{h, &l.secrets}})
+	return l, nil
+}
+
+// apply changes what may change in a running process.
+func (l *logging) apply(level string, secrets []string) error {
+	var lv slog.Level
+	if err := lv.UnmarshalText([]byte(level)); err != nil {
+		return fmt.Errorf("reading log.level: %w", err)
+	}
+	l.level.Set(lv)
+	pairs := make([]string, 0, 2*len(secrets))
+	for _, s := range secrets {
+		pairs = append(pairs, s, "[redacted]")
+	}
+	l.secrets.Store(strings.NewReplacer(pairs...))
+	return nil
+}
+
+func isTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}
+
+// redactor takes secrets out of messages and attributes.
+type redactor struct {
+	next    slog.Handler
+	secrets *atomic.Pointer[strings.Replacer]
+}
+
+func (r redactor) Enabled(ctx context.Context, l slog.Level) bool { return r.next.Enabled(ctx, l) }
+
+func (r redactor) Handle(ctx context.Context, rec slog.Record) error {
+	clean := slog.NewRecord(rec.Time, rec.Level, r.text(rec.Message), rec.PC)
+	rec.Attrs(func(a slog.Attr) bool {
+		clean.AddAttrs(r.attr(a))
+		return true
+	})
+	return r.next.Handle(ctx, clean) //nolint:wrapcheck // a handler in a chain
+}
+
+func (r redactor) WithAttrs(attrs []slog.Attr) slog.Handler {
+	clean := make([]slog.Attr, len(attrs))
+	for i, a := range attrs {
+		clean[i] = r.attr(a)
+	}
+	return redactor{r.next.WithAttrs(clean), r.secrets}
+}
+
+func (r redactor) WithGroup(name string) slog.Handler {
+	return redactor{r.next.WithGroup(name), r.secrets}
+}
+
+func (r redactor) text(s string) string { return r.secrets.Load().Replace(s) }
+
+func (r redactor) attr(a slog.Attr) slog.Attr {
+	v := a.Value.Resolve()
+	switch v.Kind() {
+	case slog.KindString:
+		return slog.String(a.Key, r.text(v.String()))
+	case slog.KindGroup:
+		attrs := make([]slog.Attr, len(v.Group()))
+		for i, g := range v.Group() {
+			attrs[i] = r.attr(g)
+		}
+		return slog.Attr{Key: a.Key, Value: slog.GroupValue(attrs...)}
+	case slog.KindAny:
+		if err, ok := v.Any().(error); ok {
+			return slog.String(a.Key, r.text(err.Error()))
+		}
+		if text := fmt.Sprint(v.Any()); r.text(text) != text {
+			return slog.String(a.Key, r.text(text))
+		}
+	}
+	return slog.Attr{Key: a.Key, Value: v}
+}

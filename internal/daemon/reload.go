@@ -1,0 +1,91 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/streamd/streamd/internal/config"
+)
+
+// needsRestart lists what differs and cannot be changed in a running process.
+func needsRestart(old, c *config.Config) []string {
+	var keys []string
+	for _, k := range []struct {
+		key  string
+		same bool
+	}{
+		{"state_dir", old.StateDir == c.StateDir},
+		{"member", old.Member == c.Member},
+		{"attributes", maps.Equal(old.Attributes, c.Attributes)},
+		{"admin.listen", old.Admin == c.Admin},
+		{"health.listen", old.Health == c.Health},
+		{"log.format", old.Log.Format == c.Log.Format},
+		{"telemetry", old.Telemetry == c.Telemetry},
+	} {
+		if !k.same {
+			keys = append(keys, k.key)
+		}
+	}
+	for _, b := range c.Brokers {
+		i := slices.IndexFunc(old.Brokers, func(o config.Broker) bool { return o.Name == b.Name })
+		if i >= 0 && !slices.Equal(old.Brokers[i].NameServers, b.NameServers) {
+			keys = append(keys, "brokers["+b.Name+"].name_servers")
+		}
+	}
+	return keys
+}
+
+// errUnchanged says that a reload found what is in force already.
+var errUnchanged = errors.New("the config is unchanged")
+
+// reload reads the config anew and applies what changed: all of it is validated first, new parts run before old ones
+// drain, and after an error the running config is in force as it was.
+func (d *daemon) reload(ctx context.Context) error {
+	loaded, err := d.options.Load()
+	if err != nil {
+		return err
+	}
+	old, c := d.loaded.Load().Config, loaded.Config
+	if keys := needsRestart(old, c); len(keys) > 0 {
+		return fmt.Errorf("%s changed: that needs a restart; nothing was applied", strings.Join(keys, ", "))
+	}
+	if sameConfig(old, c) {
+		return errUnchanged
+	}
+	next, err := d.prepare(ctx, old, c)
+	if err != nil {
+		return err
+	}
+	if err := d.engine.Apply(ctx, next); err != nil {
+		undo := context.WithoutCancel(ctx)
+		return errors.Join(err, d.plugins.change(undo, old, c), d.brokers.keep(undo, old))
+	}
+	d.plugins.drop(c, old)
+	if err := d.brokers.keep(ctx, c); err != nil {
+		d.log.Warn("the config is applied, and something of the old one did not end cleanly", "error", err)
+	}
+	d.loaded.Store(loaded)
+	return d.logging.apply(c.Log.Level, loaded.Secrets)
+}
+
+// sameConfig compares what is in force, not how it was written.
+func sameConfig(a, b *config.Config) bool {
+	x, y := *a, *b
+	x.Handlers, y.Handlers, x.Streams, y.Streams = nil, nil, nil, nil
+	return reflect.DeepEqual(x, y) &&
+		slices.EqualFunc(a.Handlers, b.Handlers, func(p, q config.Handler) bool { return p.Name == q.Name && sameHandler(&p, &q) }) &&
+		slices.EqualFunc(a.Streams, b.Streams, sameStream)
+}
+
+func sameStream(a, b config.Stream) bool {
+	if !a.Allocation.Config.Equal(b.Allocation.Config) {
+		return false
+	}
+	a.Allocation.Config, b.Allocation.Config = config.Raw{}, config.Raw{}
+	return reflect.DeepEqual(a, b)
+}

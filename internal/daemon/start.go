@@ -1,0 +1,201 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"time"
+
+	"github.com/streamd/streamd/internal/admin"
+	"github.com/streamd/streamd/internal/buildinfo"
+	"github.com/streamd/streamd/internal/config"
+	"github.com/streamd/streamd/internal/exitcode"
+	"github.com/streamd/streamd/internal/firstparty"
+	"github.com/streamd/streamd/internal/groupview"
+	"github.com/streamd/streamd/internal/pluginhost"
+	"github.com/streamd/streamd/internal/rocketmq"
+	"github.com/streamd/streamd/internal/telemetry"
+	"github.com/streamd/streamd/runtime"
+)
+
+// daemon is one run. What start sets is read by others only after up is set.
+type daemon struct {
+	state
+	options Options
+	logging *logging
+	log     *slog.Logger
+	started time.Time
+
+	telemetry *telemetry.Telemetry
+	host      *pluginhost.Host
+	plugins   *pluginSet
+	brokers   *brokers
+	engine    *runtime.Runtime
+
+	releases []release // in the order taken; released in reverse
+}
+
+// release gives one thing back. What must be bounded uses ctx.
+type release struct {
+	what string
+	do   func(ctx context.Context) error
+}
+
+func (d *daemon) later(what string, do func(ctx context.Context) error) {
+	d.releases = append(d.releases, release{what, do})
+}
+
+// release gives everything back, the last taken first, and goes on after errors.
+func (d *daemon) release(ctx context.Context) error {
+	var errs []error
+	for i := len(d.releases) - 1; i >= 0; i-- {
+		r := d.releases[i]
+		if err := r.do(ctx); err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", r.what, err))
+		}
+		d.log.Debug("released", "what", r.what)
+	}
+	d.releases = nil
+	return errors.Join(errs...)
+}
+
+// start brings everything up, in the order in which parts need each other.
+func (d *daemon) start(ctx context.Context) error {
+	c := d.loaded.Load().Config
+	lock, err := lockState(c.StateDir)
+	if err != nil {
+		return err
+	}
+	d.later("unlocking state_dir", func(context.Context) error { return lock.Close() })
+	if err := d.startTelemetry(ctx, c); err != nil {
+		return err
+	}
+	if err := d.startHost(); err != nil {
+		return err
+	}
+	if err := d.listen(ctx, c); err != nil {
+		return err
+	}
+	if err := d.plugins.startOwn(ctx, d.options.Executable); err != nil {
+		return err
+	}
+	if err := d.plugins.start(ctx, c); err != nil {
+		return err
+	}
+	d.brokers = &brokers{
+		log: d.log, tel: d.telemetry, clients: map[string]*rocketmq.Client{},
+		plugins: func() []groupview.Plugin { return pluginsOf(d.host) },
+	}
+	d.later("closing the clients", func(ctx context.Context) error { return d.brokers.keep(atLeast(ctx), &config.Config{}) })
+	if err := d.brokers.add(ctx, c); err != nil {
+		return err
+	}
+	return d.startEngine(ctx, c)
+}
+
+func (d *daemon) startTelemetry(ctx context.Context, c *config.Config) error {
+	tc, err := telemetry.WithEnv(telemetryConfig(c, d.options.Version), os.Getenv)
+	if err != nil {
+		return exitcode.With(exitcode.Usage, fmt.Errorf("setting up telemetry: %w", err))
+	}
+	d.telemetry, err = telemetry.New(ctx, tc, d.log, d.options.Log)
+	if err != nil {
+		return fmt.Errorf("setting up telemetry: %w", err)
+	}
+	d.later("flushing telemetry", func(context.Context) error {
+		if err := d.telemetry.Shutdown(); err != nil {
+			d.log.Warn("not all telemetry was exported", "error", err) // no message is worse off for it
+		}
+		return nil
+	})
+	return nil
+}
+
+func (d *daemon) startHost() error {
+	host, err := pluginhost.New(pluginhost.Config{Logger: d.log, Version: d.options.Version, Traces: d.telemetry.Sink()})
+	if err != nil {
+		return exitcode.With(exitcode.Environment, err)
+	}
+	d.host, d.plugins = host, &pluginSet{host, d.log}
+	d.later("stopping the plugins", func(context.Context) error { return host.Close() })
+	return nil
+}
+
+// listen opens the listeners before anything slow happens, so that a start can be watched.
+func (d *daemon) listen(ctx context.Context, c *config.Config) error {
+	if c.Admin.Listen != "" {
+		l, err := listenNear(ctx, c.Admin.Listen)
+		if err != nil {
+			return err
+		}
+		s := serveHTTP(l, admin.Handler(admin.Sources{Metrics: d.telemetry.Handler(), Status: func() any { return d.status() }, Version: buildinfo.Read()}), d.log)
+		d.later("closing the admin listener", func(context.Context) error { return s.Close() })
+		address := l.Addr().String()
+		d.address.Store(&address)
+		if address != c.Admin.Listen {
+			d.log.Info("the admin listener is at another address", "wanted", c.Admin.Listen, "address", address)
+		}
+		if err := recordAddress(c.StateDir, address); err != nil {
+			return err
+		}
+	}
+	if c.Health.Listen == "" {
+		return nil
+	}
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", c.Health.Listen)
+	if err != nil {
+		return exitcode.With(exitcode.Environment, fmt.Errorf("opening the health listener: %w", err))
+	}
+	s := serveHTTP(l, admin.HealthHandler(admin.Health{Alive: d.aliveErr, Ready: d.unready}), d.log)
+	d.later("closing the health listener", func(context.Context) error { return s.Close() })
+	return nil
+}
+
+func (d *daemon) startEngine(ctx context.Context, c *config.Config) error {
+	engine, err := runtime.New(d.engineConfig(c))
+	if err != nil {
+		return exitcode.With(exitcode.Usage, err)
+	}
+	if err := engine.Start(ctx); err != nil {
+		return err //nolint:wrapcheck // the engine says which stream, and why
+	}
+	d.engine = engine
+	d.later("draining", engine.Stop)
+	return nil
+}
+
+func (d *daemon) engineConfig(c *config.Config) runtime.Config {
+	return runtime.Config{
+		Streams: streamConfigs(c), Brokers: d.brokers.seams(), Handlers: lanes{d.host},
+		Strategies: firstparty.NewStrategies(strategies{d.host}, d.log), Observer: d.telemetry,
+		Memory: memoryBudget(c, memoryLimit()), Version: d.options.Version, FailureFile: failureFile(c.StateDir), Logger: d.log,
+	}
+}
+
+// prepare does what a reload needs before the engine changes: clients of new brokers, plugins and handlers as c says.
+// After an error everything is as old says.
+func (d *daemon) prepare(ctx context.Context, old, c *config.Config) (runtime.Config, error) {
+	if err := d.brokers.add(ctx, c); err != nil {
+		return runtime.Config{}, errors.Join(err, d.brokers.keep(context.WithoutCancel(ctx), old))
+	}
+	if err := d.plugins.change(ctx, c, old); err != nil {
+		return runtime.Config{}, errors.Join(err, d.brokers.keep(context.WithoutCancel(ctx), old))
+	}
+	return d.engineConfig(c), nil
+}
+
+// leaveTimeout is what leaving the groups may take even when the drain has used up its time.
+const leaveTimeout = 2 * time.Second
+
+// atLeast gives a step at the end of a stop a moment of its own.
+func atLeast(ctx context.Context) context.Context {
+	if ctx.Err() == nil {
+		return ctx
+	}
+	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveTimeout)
+	context.AfterFunc(bounded, cancel)
+	return bounded
+}

@@ -1,0 +1,56 @@
+package plugintool
+
+import (
+	"fmt"
+	"io"
+)
+
+// Text writes a report for people: a line a message, its outputs and logs below it.
+func (r *Report) Text(w io.Writer) error {
+	for _, d := range r.Diagnostics {
+		fmt.Fprintf(w, "config: %s\n", d)
+	}
+	counts := map[string]int{}
+	for i := range r.Outcomes {
+		o := &r.Outcomes[i]
+		counts[o.Verdict]++
+		fmt.Fprintf(w, "%d %s", o.N, o.Verdict)
+		if o.DelayMS > 0 {
+			fmt.Fprintf(w, " in %dms", o.DelayMS)
+		}
+		if o.Class != "" {
+			fmt.Fprintf(w, " %s", o.Class)
+		}
+		if o.Text != "" {
+			fmt.Fprintf(w, ": %s", o.Text)
+		}
+		fmt.Fprintf(w, " (%.1f ms)\n", o.TookMS)
+		for _, out := range o.Outputs {
+			topic := out.Topic
+			if topic == "" {
+				topic = "(outputs.topic)"
+			}
+			fmt.Fprintf(w, "    emits %s %s\n", topic, out.Body)
+		}
+		for _, l := range o.Logs {
+			fmt.Fprintf(w, "    log %s %s\n", l.Level, l.Text)
+		}
+	}
+	for _, l := range r.Logs {
+		fmt.Fprintf(w, "log %s %s\n", l.Level, l.Text)
+	}
+	if _, err := fmt.Fprintf(w, "%d messages: %d ack, %d retry, %d reject, %d lost\n", len(r.Outcomes), counts["ack"], counts["retry"], counts["reject"], counts["lost"]); err != nil {
+		return fmt.Errorf("writing the report: %w", err)
+	}
+	return nil
+}
+
+// Failed says whether a message was lost or unreadable: what makes a trial fail. A retry is a verdict, not a failure.
+func (r *Report) Failed() error {
+	for i := range r.Outcomes {
+		if v := r.Outcomes[i].Verdict; v == "lost" || v == "unread" {
+			return fmt.Errorf("message %d was %s: %s", r.Outcomes[i].N, v, r.Outcomes[i].Text)
+		}
+	}
+	return nil
+}
