@@ -18,6 +18,7 @@ import (
 	"github.com/streamd/streamd/internal/groupview"
 	"github.com/streamd/streamd/internal/rocketmq"
 	"github.com/streamd/streamd/internal/rocketmq/wire"
+	"github.com/streamd/streamd/runtime"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -94,9 +95,12 @@ func TestRead(t *testing.T) {
 	}
 	member(t, b, "10.0.0.1@1#1", owns(map[string]string{
 		allocate.PropertyStreamd: "v1", wire.RunningStartMillis: "1700000000000",
-		groupview.PropertyStrategy:                         "averagely",
-		groupview.PropertyPlugins:                          `[{"name":"acme","pid":42,"state":"ready","version":"1.2.3"}]`,
-		groupview.PropertyHoldPrefix + "Orders/broker-a/1": "handler billing: plugin acme is down since 10:00, next try in 3s",
+		groupview.PropertyPlugins: `[{"name":"acme","pid":42,"state":"ready","version":"1.2.3"}]`,
+		runtime.PeerInfoProperty: `{"version":"v1","stream":"orders","state":"running","strategy":"averagely","queues":{
+			"Orders/broker-a/0":{"state":"owned","in_flight":3},
+			"Orders/broker-a/1":{"state":"owned","hold":{"kind":"plugin_down","text":"plugin acme is down, next try in 3s"}},
+			"Orders/broker-a/2":{"state":"owned","in_flight":0},
+			"Orders/broker-a/3":{"state":"waiting","hold":{"kind":"waiting_hand_over","text":"asks the other members"}}}}`,
 	}, map[int32]wire.ProcessQueueInfo{0: {CachedCount: 3}, 1: {}, 2: {}}))
 	member(t, b, "10.0.0.2@2#2", owns(map[string]string{"allocateMessageQueueStrategy": "org.apache.rocketmq.client.consumer.rebalance.AllocateMessageQueueAveragely@1"}, map[int32]wire.ProcessQueueInfo{2: {CachedCount: 1}}))
 	b.Commit("billing", "Orders", 0, 7)
@@ -108,7 +112,7 @@ func TestRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(g.Members) != 2 || g.Members[0].Streamd != "v1" || g.Members[0].Plugins[0].PID != 42 || g.Members[1].Streamd != "" || g.Members[1].Strategy != "averagely" {
+	if len(g.Members) != 2 || g.Members[0].Streamd != "v1" || g.Members[0].Stream != "orders" || g.Members[0].Plugins[0].PID != 42 || g.Members[1].Streamd != "" || g.Members[1].Strategy != "averagely" {
 		t.Errorf("members = %+v", g.Members)
 	}
 	var orders []groupview.Queue
@@ -128,7 +132,7 @@ func TestRead(t *testing.T) {
 		{7, 3, 3, groupview.StateActive, ""},
 		{10, 0, 0, groupview.StateHeld, "plugin acme is down"},
 		{0, 10, 1, groupview.StateOverlap, "10.0.0.1@1#1 and 10.0.0.2@2#2"},
-		{4, 6, 0, groupview.StateUnowned, "no member has it"},
+		{4, 6, 0, groupview.StateUnowned, "asks the other members"},
 	} {
 		q := orders[i]
 		if q.Committed != want.committed || q.Max != 10 || q.Lag != want.lag || q.InFlight != want.inFlight || q.State != want.state || !strings.Contains(q.Why, want.why) {
