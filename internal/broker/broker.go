@@ -33,6 +33,7 @@ type Broker struct {
 	timers  *timers
 	halves  *halfTable
 	ids     *idMaker
+	changes *changes
 	handle  map[code]handler
 
 	mu      sync.Mutex
@@ -56,6 +57,7 @@ func New(c Config) *Broker {
 		holds:   newHoldTable(),
 		halves:  newHalfTable(c),
 		ids:     newIDMaker(),
+		changes: newChanges(),
 		handle:  handlers(),
 	}
 	if b.names == nil {
@@ -137,4 +139,5 @@ func (b *Broker) gone(c *remote.Conn) {
 	b.names.gone(c)
 	b.holds.drop(c)
 	b.notify(b.members.leaveAll(c))
+	b.changes.happened()
 }

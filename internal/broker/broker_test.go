@@ -164,8 +164,9 @@ func TestLongPoll_wakesAtOnce(t *testing.T) {
 	var worst time.Duration
 	for i := range rounds {
 		answer := c.start(wire.ReqPullMessage, pullFields("G", "T", 0, int64(i), 15*time.Second), nil)
-		for b.HeldPulls() == 0 { // The pull travels over another connection than the send.
-			c.ok(wire.ReqGetMaxOffset, ext{"topic": "T", "queueId": 0}, nil)
+		// The pull travels over another connection than the send.
+		if err := b.Await(t.Context(), func(b *broker.Broker) bool { return b.HeldPulls() == 1 }); err != nil {
+			t.Fatal(err)
 		}
 		sent := time.Now()
 		producer.send("T", 0, "x", "", nil)

@@ -11,6 +11,14 @@ import (
 // Faults injects faults into the broker's listener, name server codes included.
 func (b *Broker) Faults() *Faults { return b.faults }
 
+// Restart is Stop and Start: clients are cut off and members forgotten, what is stored stays.
+func (b *Broker) Restart() error {
+	if err := b.Stop(); err != nil {
+		return err
+	}
+	return b.Start()
+}
+
 // Silence takes requests without carrying any out or answering, until the returned injection is lifted: a broker that
 // accepts but hangs.
 func (b *Broker) Silence() *Injection { return b.faults.Inject(Fault{Do: DropRequest()}) }

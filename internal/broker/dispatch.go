@@ -63,6 +63,7 @@ func (b *Broker) serve(r *remote.Request) {
 }
 
 func (b *Broker) dispatch(r *remote.Request) {
+	defer b.changes.happened()
 	c := r.Command.RequestCode()
 	answer, known := b.names.answer(r)
 	if !known {

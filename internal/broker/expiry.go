@@ -58,6 +58,7 @@ func (t *memberTable) oldestLocked() (oldest time.Time, ok bool) {
 // onExpired tells those who stay and closes the connections of those who went silent, as RocketMQ does.
 func (b *Broker) onExpired(groups []string, conns []*remote.Conn) {
 	b.notify(groups)
+	defer b.changes.happened()
 	for _, c := range conns {
 		c.Close()
 	}

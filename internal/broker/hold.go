@@ -24,20 +24,29 @@ type held struct {
 type holdTable struct {
 	mu     sync.Mutex
 	queues map[topicQueue]map[*held]struct{}
+	total  int
 }
 
 func newHoldTable() *holdTable { return &holdTable{queues: make(map[topicQueue]map[*held]struct{})} }
 
-func (t *holdTable) add(k topicQueue, h *held, timeout time.Duration, expired func()) {
+// maxHeld bounds the pulls that are held; one more is answered as if its time were up.
+const maxHeld = 100_000
+
+func (t *holdTable) add(k topicQueue, h *held, timeout time.Duration, expired func()) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if t.total >= maxHeld {
+		return false
+	}
 	waiting := t.queues[k]
 	if waiting == nil {
 		waiting = make(map[*held]struct{})
 		t.queues[k] = waiting
 	}
 	waiting[h] = struct{}{}
+	t.total++
 	h.timer = time.AfterFunc(timeout, expired)
+	return true
 }
 
 // take removes h and tells whether it was still there: whoever gets true answers it.
@@ -54,6 +63,7 @@ func (t *holdTable) take(k topicQueue, h *held) bool {
 func (t *holdTable) removeLocked(k topicQueue, h *held) {
 	h.timer.Stop()
 	delete(t.queues[k], h)
+	t.total--
 	if len(t.queues[k]) == 0 {
 		delete(t.queues, k)
 	}
@@ -95,22 +105,22 @@ func (t *holdTable) removeAll(match func(*held) bool) {
 func (t *holdTable) count() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	n := 0
-	for _, waiting := range t.queues {
-		n += len(waiting)
-	}
-	return n
+	return t.total
 }
 
 // hold parks a pull until a message comes that it lets pass, or its time is up.
 func (b *Broker) hold(p *pull) {
 	p.request.Command.Body = nil // Aliases the connection's buffer; a pull has none that counts.
 	k, h := topicQueue{p.topic, p.queue}, &held{pull: p}
-	b.holds.add(k, h, time.Duration(p.suspend)*time.Millisecond, func() {
+	held := b.holds.add(k, h, time.Duration(p.suspend)*time.Millisecond, func() {
 		if b.holds.take(k, h) {
 			b.resume(p)
 		}
 	})
+	if !held {
+		b.resume(p)
+		return
+	}
 	// A message may have come between the read that found nothing and now.
 	if _, next, ok := b.store.Bounds(p.topic, p.queue); ok && next > p.offset && b.holds.take(k, h) {
 		b.resume(p)
@@ -121,6 +131,7 @@ func (b *Broker) hold(p *pull) {
 func (b *Broker) resume(p *pull) {
 	a, _ := b.tryPull(p)
 	p.request.Reply(a)
+	b.changes.happened()
 }
 
 // arrived wakes the pulls of a queue that let one of the new messages pass. The others stay until their time is up.

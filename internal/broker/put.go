@@ -48,6 +48,7 @@ func (b *Broker) append(topic string, queue int32, records ...memstore.Record) (
 	if err != nil {
 		return nil, err
 	}
+	defer b.changes.happened()
 	if topic == wire.ScheduleTopic {
 		b.delays.arrived(int(queue))
 		return positions, nil

@@ -131,16 +131,27 @@ func (p *Proxy) Connections() int {
 // that hangs, or a network that swallows. Nothing is lost by it.
 func (p *Proxy) Stall() (resume func()) { return p.gate.shut() }
 
+// acceptPause is how long to wait after a failed accept, which means that descriptors or memory have run out.
+const acceptPause = 50 * time.Millisecond
+
 func (p *Proxy) accept(ctx context.Context, l net.Listener, running *sync.WaitGroup) {
 	for {
 		client, err := l.Accept()
-		if err != nil {
-			if !errors.Is(err, net.ErrClosed) {
-				p.config.Logger.Warn("accepting a connection", "error", err.Error())
-			}
+		if err == nil {
+			running.Go(func() { p.serve(ctx, client) })
+			continue
+		}
+		if errors.Is(err, net.ErrClosed) {
 			return
 		}
-		running.Go(func() { p.serve(ctx, client) })
+		p.config.Logger.Warn("accepting a connection", "error", err.Error())
+		pause := time.NewTimer(acceptPause)
+		select {
+		case <-pause.C:
+		case <-ctx.Done():
+			pause.Stop()
+			return
+		}
 	}
 }
 

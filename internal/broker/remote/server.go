@@ -45,6 +45,7 @@ type Server struct {
 	mu       sync.Mutex
 	listener net.Listener
 	address  string
+	stopping chan struct{} // closed by Close
 	conns    map[*Conn]struct{}
 	running  *sync.WaitGroup // of the present start
 }
@@ -65,9 +66,9 @@ func (s *Server) Start() error {
 	if err != nil {
 		return fmt.Errorf("listening on %s: %w", s.address, err)
 	}
-	s.listener, s.address, s.running = l, l.Addr().String(), new(sync.WaitGroup)
-	running := s.running
-	running.Go(func() { s.accept(l, running) })
+	s.listener, s.address, s.running, s.stopping = l, l.Addr().String(), new(sync.WaitGroup), make(chan struct{})
+	running, stopping := s.running, s.stopping
+	running.Go(func() { s.accept(l, running, stopping) })
 	return nil
 }
 
@@ -83,6 +84,9 @@ func (s *Server) Address() string {
 func (s *Server) Close() error {
 	s.mu.Lock()
 	l, running := s.listener, s.running
+	if l != nil {
+		close(s.stopping)
+	}
 	s.listener = nil
 	conns := slices.Collect(maps.Keys(s.conns))
 	s.mu.Unlock()
@@ -114,27 +118,29 @@ func (s *Server) Connections() []*Conn {
 	return slices.Collect(maps.Keys(s.conns))
 }
 
-func (s *Server) accept(l net.Listener, running *sync.WaitGroup) {
+// acceptPause is how long to wait after a failed accept, which means that descriptors or memory have run out: the
+// connection is lost, the listener is not.
+const acceptPause = 50 * time.Millisecond
+
+func (s *Server) accept(l net.Listener, running *sync.WaitGroup, stopping <-chan struct{}) {
 	for {
 		nc, err := l.Accept()
+		if err == nil {
+			s.adopt(l, nc, running)
+			continue
+		}
 		if errors.Is(err, net.ErrClosed) {
 			return
 		}
-		if err != nil {
-			// Out of descriptors, for example: the connection is lost, the listener is not.
-			s.options.Logger.Warn("accepting a connection", "address", l.Addr().String(), "error", err.Error())
-			if isTemporary(err) {
-				continue
-			}
+		s.options.Logger.Warn("accepting a connection", "address", l.Addr().String(), "error", err.Error())
+		pause := time.NewTimer(acceptPause)
+		select {
+		case <-pause.C:
+		case <-stopping:
+			pause.Stop()
 			return
 		}
-		s.adopt(l, nc, running)
 	}
-}
-
-func isTemporary(err error) bool {
-	var ne net.Error
-	return errors.As(err, &ne) && ne.Timeout()
 }
 
 // adopt serves nc unless the server was closed since it was accepted.
