@@ -67,7 +67,7 @@ func (c *Client) CreateTopic(ctx context.Context, topic string, queues, perm int
 		if !ok {
 			return nil
 		}
-		return c.createTopicAt(ctx, BrokerAddr{Name: name, Addr: addr}, topic, queues, perm)
+		return c.createTopicAt(ctx, BrokerAddr{Name: name, Addr: dialable(addr)}, topic, queues, perm)
 	})
 	c.routes.expedite(topic)
 	if err := errors.Join(errs...); err != nil {

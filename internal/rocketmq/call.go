@@ -18,13 +18,16 @@ type request struct {
 	body   []byte
 	within time.Duration // 0 = Config.CallTimeout
 	held   bool
+	// anyReplica lets a replica answer while the master is gone or known to be down.
+	anyReplica bool
 	// fast gives up when no connection can be made at once: the caller has somewhere else to go.
 	fast bool
 }
 
-// onMaster sends r to the broker's master. Any answer but success is a *ResponseError. The caller must Release the reply.
+// onMaster sends r to the broker's master, or where r allows it to any replica. Any answer but success is a
+// *ResponseError. The caller must Release the reply.
 func (c *Client) onMaster(ctx context.Context, r request) (*remoting.Reply, error) {
-	to, err := c.master(ctx, r.broker, r.topic)
+	to, err := c.target(ctx, r)
 	if err != nil {
 		return nil, err
 	}
@@ -124,6 +127,17 @@ func (c *Client) note(err error, topic string) error {
 		c.routes.expedite(topic)
 	}
 	return err
+}
+
+func (c *Client) target(ctx context.Context, r request) (BrokerAddr, error) {
+	if !r.anyReplica {
+		return c.master(ctx, r.broker, r.topic)
+	}
+	list, err := c.replicas(ctx, r.broker, r.topic)
+	if err != nil {
+		return BrokerAddr{}, err
+	}
+	return c.choose(list, masterID), nil
 }
 
 // master finds the address of a broker's master. An unknown broker is looked for once with a new route.

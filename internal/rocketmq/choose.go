@@ -59,8 +59,7 @@ func (a *avoided) holds(broker string, now time.Time) bool {
 
 // avoidFor tells how long a broker is avoided: a busy one recovers in seconds, one that cannot be reached takes longer.
 func avoidFor(err error) time.Duration {
-	var resp *ResponseError
-	if errors.As(err, &resp) {
+	if _, refused := errors.AsType[*ResponseError](err); refused {
 		return 5 * time.Second
 	}
 	return 30 * time.Second

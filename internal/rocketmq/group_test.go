@@ -241,6 +241,14 @@ func TestMembers(t *testing.T) {
 				}
 			}
 		}
+		ns.serveRoutes(map[string]*wire.TopicRoute{"T": {Brokers: []wire.BrokerData{{Name: "b", Addrs: wire.IDTable[string]{1: "b:1"}}}}})
+		b.on(wire.ReqGetConsumerList, list)
+		wait(31 * time.Second)
+		if got, err := c.Members(t.Context(), "G", "T"); err != nil || len(got) != 3 {
+			t.Errorf("only a replica is left: %v, %v", got, err)
+		}
+		ns.serveRoutes(map[string]*wire.TopicRoute{"T": routeTo("a", "b")})
+		wait(31 * time.Second)
 		busy := refuse(wire.RespSystemBusy, "")
 		a.on(wire.ReqGetConsumerList, busy)
 		b.on(wire.ReqGetConsumerList, busy)

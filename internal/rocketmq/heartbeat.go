@@ -62,8 +62,7 @@ func (c *Client) hello(ctx context.Context, one *peer, conn *remoting.Conn) erro
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.CallTimeout)
 	defer cancel()
 	err := c.beat(ctx, one, conn)
-	var resp *ResponseError
-	if errors.As(err, &resp) {
+	if _, refused := errors.AsType[*ResponseError](err); refused {
 		c.log.Warn("heartbeat refused", "error", err)
 		return nil
 	}

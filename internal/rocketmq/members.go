@@ -25,7 +25,7 @@ func (c *Client) Members(ctx context.Context, group, topic string) ([]string, er
 	for _, broker := range c.shuffled(r) {
 		var list wire.ConsumerList
 		asked := c.table(ctx, request{
-			broker: broker, topic: topic, header: &wire.ConsumerListRequest{Group: group}, fast: true,
+			broker: broker, topic: topic, header: &wire.ConsumerListRequest{Group: group}, fast: true, anyReplica: true,
 		}, &list)
 		if asked == nil && len(list.ConsumerIDs) > 0 {
 			return list.ConsumerIDs, nil
@@ -80,7 +80,7 @@ func (c *Client) PeerInfo(ctx context.Context, group, clientID string) (*wire.Co
 		var info wire.ConsumerRunningInfo
 		asked := c.table(ctx, request{
 			broker: broker, header: &wire.RunningInfoRequest{Group: group, ClientID: clientID},
-			within: peerInfoTimeout, fast: true,
+			within: peerInfoTimeout, fast: true, anyReplica: true,
 		}, &info)
 		if asked == nil {
 			return &info, nil

@@ -87,7 +87,7 @@ func (p *peer) wait(ctx context.Context) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	case <-p.ctx.Done():
-		return context.Cause(p.ctx)
+		return context.Cause(p.ctx) //nolint:contextcheck // the peer's own end, not the caller's
 	}
 }
 

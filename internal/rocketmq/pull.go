@@ -69,6 +69,9 @@ func (s *Subscription) filterType() FilterType {
 
 // choose picks a replica: the suggested one, then the master, then the others; one that is known to be down comes last.
 func (c *Client) choose(list []BrokerAddr, suggested int64) BrokerAddr {
+	if len(list) == 1 {
+		return list[0]
+	}
 	ordered := slices.Clone(list)
 	slices.SortStableFunc(ordered, func(a, b BrokerAddr) int { return rank(a, suggested) - rank(b, suggested) })
 	for _, a := range ordered {

@@ -2,6 +2,7 @@ package rocketmq
 
 import (
 	"maps"
+	"net"
 	"slices"
 	"strconv"
 	"strings"
@@ -28,7 +29,11 @@ func newRoute(topic string, data *wire.TopicRoute) *route {
 	r := &route{brokers: map[string]map[int64]string{}}
 	for _, b := range data.Brokers {
 		if len(b.Addrs) > 0 {
-			r.brokers[b.Name] = maps.Clone(map[int64]string(b.Addrs))
+			addrs := make(map[int64]string, len(b.Addrs))
+			for id, addr := range b.Addrs {
+				addrs[id] = dialable(addr)
+			}
+			r.brokers[b.Name] = addrs
 		}
 	}
 	if order, ok := orderQueues(topic, data.OrderTopicConf); ok {
@@ -47,6 +52,16 @@ func newRoute(topic string, data *wire.TopicRoute) *route {
 	slices.SortFunc(r.readable, sdk.Queue.Compare)
 	slices.SortFunc(r.writable, sdk.Queue.Compare)
 	return r
+}
+
+// dialable puts an IPv6 address into brackets: brokers register theirs without, the last colon splits (vectors/README.md
+// 5.15).
+func dialable(addr string) string {
+	i := strings.LastIndexByte(addr, ':')
+	if i < 0 || addr[0] == '[' || !strings.Contains(addr[:i], ":") {
+		return addr
+	}
+	return net.JoinHostPort(addr[:i], addr[i+1:])
 }
 
 // maxQueues bounds what a route may make us allocate; no broker serves nearly as many.

@@ -191,3 +191,17 @@ func TestStaleRouteIsRenewedAtOnce(t *testing.T) {
 		}
 	})
 }
+
+func TestIPv6AddressesOfBrokersCanBeDialed(t *testing.T) {
+	for in, want := range map[string]string{
+		"2001:db8::5:12911": "[2001:db8::5]:12911", "[::1]:1": "[::1]:1", "10.0.0.1:10911": "10.0.0.1:10911", "broker:1": "broker:1", "": "",
+	} {
+		if got := dialable(in); got != want {
+			t.Errorf("dialable(%q) = %q, want %q", in, got, want)
+		}
+	}
+	r := newRoute("T", &wire.TopicRoute{Brokers: []wire.BrokerData{{Name: "a", Addrs: wire.IDTable[string]{0: "2001:db8::5:12911"}}}})
+	if r.brokers["a"][0] != "[2001:db8::5]:12911" {
+		t.Errorf("address %q", r.brokers["a"][0])
+	}
+}

@@ -37,7 +37,7 @@ type routes struct {
 
 	mu      sync.Mutex
 	topics  map[string]*topicRoute
-	brokers map[string]map[int64]string // over all routes, the newest word on each broker
+	brokers map[string][]BrokerAddr // over all routes, the newest word on each broker; master first
 }
 
 type topicRoute struct {
@@ -53,7 +53,7 @@ type topicRoute struct {
 func newRoutes(interval time.Duration, log *slog.Logger, wg *sync.WaitGroup) *routes {
 	return &routes{
 		log: log, interval: interval, wg: wg, kick: make(chan struct{}, 1),
-		topics: map[string]*topicRoute{}, brokers: map[string]map[int64]string{},
+		topics: map[string]*topicRoute{}, brokers: map[string][]BrokerAddr{},
 	}
 }
 
@@ -91,11 +91,11 @@ func (r *routes) renew(ctx context.Context, topic string) {
 	}
 }
 
-// broker lists the known addresses of a broker, master first.
+// broker lists the known addresses of a broker, master first. The list is not to be changed.
 func (r *routes) broker(name string) []BrokerAddr {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return replicas(name, r.brokers[name])
+	return r.brokers[name]
 }
 
 // all lists the addresses of all known brokers, by name and master first.
@@ -104,7 +104,7 @@ func (r *routes) all() []BrokerAddr {
 	defer r.mu.Unlock()
 	var list []BrokerAddr
 	for _, name := range slices.Sorted(maps.Keys(r.brokers)) {
-		list = append(list, replicas(name, r.brokers[name])...)
+		list = append(list, r.brokers[name]...)
 	}
 	return list
 }
@@ -226,16 +226,18 @@ func same(a, b *route) bool {
 // rebuild sums up the brokers of all routes; of two words on a broker the one asked for later counts. The caller holds mu.
 func (r *routes) rebuild() {
 	entries := slices.SortedFunc(maps.Values(r.topics), func(a, b *topicRoute) int { return a.asked.Compare(b.asked) })
-	r.brokers = map[string]map[int64]string{}
+	r.brokers = map[string][]BrokerAddr{}
 	for _, entry := range entries {
 		if entry.route != nil {
-			maps.Copy(r.brokers, entry.route.brokers)
+			for name, addrs := range entry.route.brokers {
+				r.brokers[name] = replicas(name, addrs)
+			}
 		}
 	}
 	addrs := map[string]bool{}
-	for _, replicas := range r.brokers {
-		for _, addr := range replicas {
-			addrs[addr] = true
+	for _, list := range r.brokers {
+		for _, one := range list {
+			addrs[one.Addr] = true
 		}
 	}
 	r.onBrokers(addrs)

@@ -46,7 +46,8 @@ func (c *Client) sendParts(ctx context.Context, parts []*outgoing) ([]SendResult
 			return results, nil
 		}
 		k := classify(err)
-		if attempt >= c.cfg.SendRetries || ctx.Err() != nil || !(k.elsewhere || k.retriable && !k.fatal) {
+		again := k.elsewhere || k.retriable
+		if attempt >= c.cfg.SendRetries || ctx.Err() != nil || !again {
 			return nil, err
 		}
 		if (to.fixed || to.alone) && c.pauseBefore(ctx, attempt+1) != nil {

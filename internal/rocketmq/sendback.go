@@ -23,7 +23,7 @@ import (
 func (c *Client) SendBack(ctx context.Context, req *SendBackRequest) error {
 	to, err := c.master(ctx, req.Queue.Broker, req.Queue.Topic)
 	if errors.Is(err, ErrNoBroker) && req.StoreHost != "" && len(c.routes.broker(req.Queue.Broker)) == 0 {
-		to, err = BrokerAddr{Name: req.Queue.Broker, Addr: req.StoreHost}, nil
+		to, err = BrokerAddr{Name: req.Queue.Broker, Addr: dialable(req.StoreHost)}, nil
 	}
 	if err == nil {
 		err = c.sendBack(ctx, to, req)
