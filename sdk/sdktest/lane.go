@@ -382,3 +382,9 @@ func decode(in *border.In) (any, error) {
 		return nil, fmt.Errorf("frame %d (%T) is not expected here", in.Number, in.Cold)
 	}
 }
+
+// Ended waits until the lane has ended, for whatever reason.
+func (l *Lane) Ended() {
+	l.t.Helper()
+	l.until("the end of the lane", func() bool { return l.state.ended })
+}
