@@ -30,7 +30,7 @@ const lastLines = 20
 func (g *generation) environment() []string {
 	host := map[string]string{
 		border.EnvPageFD:   strconv.Itoa(sharedPageFD),
-		border.EnvLogLevel: g.host.logLevel(),
+		border.EnvLogLevel: g.host.logLevel,
 	}
 	if socket := g.host.traceSocket(g.name); socket != "" {
 		host[border.EnvOTLPSocket] = socket

@@ -40,7 +40,7 @@ func (g *generation) configure(ctx context.Context, spec HandlerSpec) *configure
 	if old != nil && old.err == nil && old.hash != c.hash && c.err == nil {
 		// Lanes keep the instance they were opened with: they end in peace, and the engine opens new ones.
 		stale := slices.DeleteFunc(g.openLanes(), func(l *Lane) bool { return l.spec.Handler != spec.Name || l.info.ConfigHash == c.hash })
-		g.host.work.Go(func() { g.drain(context.Background(), stale) })
+		g.host.work.Go(func() { g.drain(context.Background(), stale) }) //nolint:contextcheck // lanes drain beyond the request
 	}
 	return c
 }
@@ -96,7 +96,7 @@ func (g *generation) component(spec HandlerSpec) (*pluginv1.Component, error) {
 	case spec.Use == "" && len(components) == 1:
 		return components[0], nil
 	case spec.Use == "":
-		return nil, fmt.Errorf("plugin %s offers several components (%s); name one under use:", g.name, offers)
+		return nil, fmt.Errorf("plugin %s offers several components (%s); name one of them with use", g.name, offers)
 	}
 	return nil, fmt.Errorf("plugin %s offers no component %q; it offers %s", g.name, spec.Use, offers)
 }
@@ -134,7 +134,7 @@ func kindName(k pluginv1.Component_Kind) string {
 // introduce asks the new process what it is and gives it the configs of its handlers. On an error the process is ended.
 func (g *generation) introduce(ctx context.Context) error {
 	if err := g.describe(ctx); err != nil {
-		g.stop(frame.Lost{Cause: frame.CauseStopped, Text: err.Error()})
+		g.stop(frame.Lost{Cause: frame.CauseStopped, Text: err.Error()}) //nolint:contextcheck // bounded by its ladder
 		return err
 	}
 	for _, spec := range g.host.handlersOf(g.name) {
@@ -146,7 +146,7 @@ func (g *generation) introduce(ctx context.Context) error {
 // retryConfigs tries refused configs again while the process lives: what a config needs (a database) may come later.
 func (g *generation) retryConfigs() {
 	const first, longest = time.Second, 30 * time.Second
-	pause := time.Duration(first)
+	pause := first
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
 	for {

@@ -232,4 +232,3 @@ func (g *generation) watchMemory() {
 		}
 	}
 }
-

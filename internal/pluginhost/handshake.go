@@ -25,18 +25,14 @@ func parseHandshake(line string) (h handshake, ok bool, err error) {
 	if len(fields) < 4 {
 		return h, false, nil
 	}
-	if _, numeric := strconv.Atoi(fields[0]); numeric != nil {
+	if !isNumber(fields[0]) || !isNumber(fields[1]) {
 		return h, false, nil
 	}
 	if fields[0] != coreVersion {
 		return h, true, fmt.Errorf("it speaks go-plugin's core version %s, this host %s; build the plugin with a go-plugin v1 library", fields[0], coreVersion)
 	}
-	version, err := strconv.Atoi(fields[1])
-	if err != nil {
-		return h, false, nil //nolint:nilerr // not a handshake, and shown as such
-	}
-	if !slices.Contains(supportedVersions(), version) {
-		return h, true, fmt.Errorf("it speaks version %d of the plugin protocol, this streamd speaks %v; install a build of the plugin for that version, or upgrade the older side", version, supportedVersions())
+	if version, err := strconv.Atoi(fields[1]); err != nil || !slices.Contains(supportedVersions(), version) {
+		return h, true, fmt.Errorf("it speaks version %s of the plugin protocol, this streamd speaks %v; install a build of the plugin for that version, or upgrade the older side", fields[1], supportedVersions())
 	}
 	h.network, h.address = fields[2], fields[3]
 	if len(fields) < 5 || fields[4] != "grpc" {
@@ -48,6 +44,8 @@ func parseHandshake(line string) (h handshake, ok bool, err error) {
 
 // supportedVersions are the majors that this host speaks.
 func supportedVersions() []int { return []int{border.ProtocolVersion} }
+
+func isNumber(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
 
 // check compares where the plugin listens with what was asked of it.
 func (h handshake) check(tls bool, dir string) error {

@@ -53,9 +53,15 @@ func (t Timing) withDefaults() Timing {
 		field *time.Duration
 		value time.Duration
 	}{
-		{&t.Health, time.Second}, {&t.HealthDeadline, 500 * time.Millisecond}, {&t.Grace, 5 * time.Second},
-		{&t.Memory, 250 * time.Millisecond}, {&t.Describe, 5 * time.Second}, {&t.Configure, time.Minute},
-		{&t.Drain, 10 * time.Second}, {&t.SoloIdle, 30 * time.Second}, {&t.Probation, 2 * time.Minute},
+		{&t.Health, time.Second},
+		{&t.HealthDeadline, 500 * time.Millisecond},
+		{&t.Grace, 5 * time.Second},
+		{&t.Memory, 250 * time.Millisecond},
+		{&t.Describe, 5 * time.Second},
+		{&t.Configure, time.Minute},
+		{&t.Drain, 10 * time.Second},
+		{&t.SoloIdle, 30 * time.Second},
+		{&t.Probation, 2 * time.Minute},
 	} {
 		if *d.field <= 0 {
 			*d.field = d.value
@@ -69,18 +75,19 @@ func (t Timing) withDefaults() Timing {
 
 // Host manages plugins. Safe for concurrent use.
 type Host struct {
-	logger    *slog.Logger
-	version   string
-	now       func() time.Time
-	timing    Timing
-	run       *process.RunDir
-	spawner   *process.Spawner
-	link      *border.Link
-	limiter   memlimit.Limiter
-	traces    *traceServers
-	changed   *notifier
-	work      sync.WaitGroup
-	quit      chan struct{} // closed by Close: nobody reads events any more
+	logger   *slog.Logger
+	logLevel string // for plugins: the least level that the logger takes
+	version  string
+	now      func() time.Time
+	timing   Timing
+	run      *process.RunDir
+	spawner  *process.Spawner
+	link     *border.Link
+	limiter  memlimit.Limiter
+	traces   *traceServers
+	changed  *notifier
+	work     sync.WaitGroup
+	quit     chan struct{} // closed by Close: nobody reads events any more
 
 	generations, lanes atomic.Uint64
 
@@ -111,7 +118,7 @@ func New(c Config) (*Host, error) {
 		return nil, errors.Join(err, run.Close())
 	}
 	h := &Host{
-		logger: c.Logger, version: c.Version, now: c.Clock, timing: c.Timing.withDefaults(), run: run, link: link, limiter: c.Limiter,
+		logger: c.Logger, logLevel: logLevel(c.Logger), version: c.Version, now: c.Clock, timing: c.Timing.withDefaults(), run: run, link: link, limiter: c.Limiter,
 		spawner: process.NewSpawner(), changed: newNotifier(), quit: make(chan struct{}),
 		plugins: map[string]*plugin{}, handlers: map[string]HandlerSpec{},
 	}
@@ -244,7 +251,7 @@ func (h *Host) fleet(name string) *fleet {
 }
 
 func unknownPlugin(name string) error {
-	return fmt.Errorf("there is no plugin %s; add it under plugins:", name)
+	return fmt.Errorf("there is no plugin %s; add it to the list of plugins", name)
 }
 
 // Close drains and stops all plugins, removes the private directory and ends every goroutine. Events of lanes that nobody
@@ -284,13 +291,13 @@ func (h *Host) stopping() bool {
 func (h *Host) nextGeneration() uint64 { return h.generations.Add(1) }
 func (h *Host) nextLane() uint64       { return h.lanes.Add(1) }
 
-// logLevel is the least level that the host's logger takes, in the word that plugins read.
-func (h *Host) logLevel() string {
+// logLevel is the least level that a logger takes, in the word that plugins read.
+func logLevel(logger *slog.Logger) string {
 	for _, l := range []struct {
 		level slog.Level
 		word  string
 	}{{slog.LevelDebug, "debug"}, {slog.LevelInfo, "info"}, {slog.LevelWarn, "warn"}} {
-		if h.logger.Enabled(context.Background(), l.level) {
+		if logger.Enabled(context.Background(), l.level) {
 			return l.word
 		}
 	}

@@ -42,7 +42,7 @@ type Lane struct {
 	mu       sync.Mutex
 	ledger   *ledger
 	queue    []any // frames that the border's codec writes
-	closed   bool // nothing is sent any more
+	closed   bool  // nothing is sent any more
 	draining bool
 	fate     *frame.Lost // why the host ends the lane, when it does
 	dry      time.Time   // since when there is no credit while nothing is out; zero: there is

@@ -19,7 +19,6 @@ type ledger struct {
 	lastAnswer time.Time // or when the lane last went from idle to busy
 	started    map[frame.Ref]time.Time
 	duplicates uint64
-	acked      uint64 // answered with plain acks
 }
 
 // sent is one batch of which records are unanswered.

@@ -45,7 +45,7 @@ func TestTLS_isTheDefault(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer conn.Close()
+	defer func() { _ = conn.Close() }()
 	if err := conn.Invoke(within(t, 2*time.Second), "/streamd.plugin.v1.Plugin/Health", nil, nil); err == nil {
 		t.Error("a stranger without a certificate was served")
 	}
@@ -286,7 +286,7 @@ func TestOpen_wrongNamesAreErrorsAtOnce(t *testing.T) {
 			t.Errorf("%v, want %q", err, name)
 		}
 	}
-	for use, want := range map[string]string{"": "offers several components (main, rule); name one", "x": `no component "x"; it offers main, rule`} {
+	for use, want := range map[string]string{"": "offers several components (main, rule); name one of them", "x": `no component "x"; it offers main, rule`} {
 		if _, err := b.host.Configure(within(t, 20*time.Second), pluginhost.HandlerSpec{Name: "h" + use, Plugin: "acme", Use: use}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
 		}
@@ -304,7 +304,7 @@ func TestCycles_leakNothing(t *testing.T) {
 		l.send("a")
 		l.acked(1)
 		go func() {
-			for range l.Events() { //nolint:revive // an engine reads to the end
+			for range l.Events() { // an engine reads to the end
 			}
 		}()
 		if err := b.host.Remove("acme"); err != nil {
@@ -372,7 +372,7 @@ func TestTraces_carryThePluginsName(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer conn.Close()
+	defer func() { _ = conn.Close() }()
 	client := tracecollector.NewTraceServiceClient(conn)
 	export := func(n int) (*tracecollector.ExportTraceServiceResponse, error) {
 		return client.Export(within(t, 10*time.Second), &tracecollector.ExportTraceServiceRequest{ResourceSpans: []*trace.ResourceSpans{{

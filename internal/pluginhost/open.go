@@ -99,7 +99,7 @@ func (h *Host) fleetOf(instance string) (*fleet, error) {
 	}
 	spec, ok := h.handlers[instance]
 	if !ok {
-		return nil, fmt.Errorf("there is no handler %s; add it under handlers:", instance)
+		return nil, fmt.Errorf("there is no handler %s; add it to the list of handlers", instance)
 	}
 	p := h.plugins[spec.Plugin]
 	if p == nil || p.current == nil {
@@ -171,7 +171,7 @@ func (h *Host) Configure(ctx context.Context, spec HandlerSpec) ([]Diagnostic, e
 		return nil, fmt.Errorf("configuring handler %s: %w", spec.Name, err)
 	case had && outcome.err != nil:
 		h.setHandler(old)
-		h.work.Go(func() { h.restore(old) })
+		h.work.Go(func() { h.restore(old) }) //nolint:contextcheck // goes on beyond the request
 		return outcome.diagnostics, fmt.Errorf("configuring handler %s: the earlier config stays: %w", spec.Name, outcome.err)
 	case outcome.err != nil && len(outcome.diagnostics) == 0:
 		return nil, fmt.Errorf("configuring handler %s: %w", spec.Name, outcome.err)

@@ -64,7 +64,7 @@ func (d *doomedHost) run() error {
 // kill -9 of the host leaves no process, and the next host sweeps its sockets.
 func TestHost_killedLeavesNothing(t *testing.T) {
 	t.Parallel()
-	run, err := os.MkdirTemp(scratch, "k")
+	run, err := os.MkdirTemp(scratch, "k") //nolint:usetesting // the name of a test makes the path of a socket too long
 	if err != nil {
 		t.Fatal(err)
 	}

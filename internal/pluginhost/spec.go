@@ -40,7 +40,7 @@ func (s PluginSpec) validate() error {
 	case s.Name == "":
 		return errors.New("a plugin needs a name")
 	case len(s.Command) == 0:
-		return fmt.Errorf("plugin %s has no command; write its binary under command:", s.Name)
+		return fmt.Errorf("plugin %s has no command; write the path of its binary there", s.Name)
 	case s.Memory < 0:
 		return fmt.Errorf("plugin %s has a memory limit of %d bytes; write a positive one or none", s.Name, s.Memory)
 	}

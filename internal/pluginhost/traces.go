@@ -66,7 +66,7 @@ func (t *traceServers) serve(plugin string) (string, error) {
 	}
 	t.next++
 	path := filepath.Join(t.host.run.Path, fmt.Sprintf("otlp-%d.sock", t.next))
-	listener, err := (&net.ListenConfig{}).Listen(context.Background(), "unix", path)
+	listener, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
 	if err != nil {
 		return "", fmt.Errorf("offering an OTLP socket: %w", err)
 	}

@@ -135,7 +135,7 @@ func TestDelegated_unlimitedClaimsNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer g.Close()
+	defer func() { _ = g.Close() }()
 	if g.Mechanism() != None {
 		t.Errorf("mechanism %s", g.Mechanism())
 	}

@@ -52,7 +52,7 @@ func children(pid int) []int {
 		if err != nil {
 			continue // the thread is gone
 		}
-		for _, field := range strings.Fields(string(data)) {
+		for field := range strings.FieldsSeq(string(data)) {
 			if child, err := strconv.Atoi(field); err == nil {
 				pids = append(pids, child)
 			}

@@ -2,6 +2,7 @@ package plog
 
 import (
 	"bufio"
+	"errors"
 	"io"
 )
 
@@ -24,15 +25,14 @@ func Lines(r io.Reader, f func(line []byte, cut int)) error {
 		room := min(MaxLine-len(line), len(part))
 		line = append(line, part[:room]...)
 		cut += len(part) - room
-		if complete || (err != bufio.ErrBufferFull && started) { //nolint:errorlint // ReadSlice returns it bare
+		if complete || (!errors.Is(err, bufio.ErrBufferFull) && started) {
 			f(trimCR(line), cut)
 			line, cut, started = line[:0], 0, false
 		}
-		switch err { //nolint:errorlint // as above
-		case nil, bufio.ErrBufferFull:
-		case io.EOF:
+		if errors.Is(err, io.EOF) {
 			return nil
-		default:
+		}
+		if err != nil && !errors.Is(err, bufio.ErrBufferFull) {
 			return err
 		}
 	}

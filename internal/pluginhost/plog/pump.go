@@ -78,6 +78,7 @@ func (p *Pump) line(stream string, line []byte, cut int) {
 	p.emit(stream, e, cut)
 }
 
+//nolint:contextcheck,nolintlint // a line of output belongs to no request
 func (p *Pump) emit(stream string, e Entry, cut int) {
 	ctx := context.Background()
 	if !p.logger.Enabled(ctx, e.Level) {

@@ -1,6 +1,7 @@
 package process
 
 import (
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -21,12 +22,8 @@ func Environment(config map[string]string, host map[string]string) []string {
 			merged[name] = v
 		}
 	}
-	for name, v := range config {
-		merged[name] = v
-	}
-	for name, v := range host {
-		merged[name] = v
-	}
+	maps.Copy(merged, config)
+	maps.Copy(merged, host)
 	out := make([]string, 0, len(merged))
 	for name, v := range merged {
 		out = append(out, name+"="+v)

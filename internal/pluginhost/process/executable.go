@@ -52,7 +52,7 @@ func (e *Executable) Close() error { return e.file.Close() }
 
 func find(name string) (string, error) {
 	if name == "" {
-		return "", errors.New("no command is configured; write the plugin's binary under command:")
+		return "", errors.New("no command is configured; write the path of the plugin's binary there")
 	}
 	if !strings.ContainsRune(name, filepath.Separator) {
 		found, err := exec.LookPath(name)

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"runtime"
+	goruntime "runtime"
 	"strings"
 )
 
@@ -28,7 +28,7 @@ func (e *Executable) checkFormat() error {
 		return e.checkELF()
 	}
 	return fmt.Errorf("%s is neither a Linux program nor a script with a #! line (it starts with %q); "+
-		"install a build for linux/%s", e.Path, head[:min(n, 8)], runtime.GOARCH)
+		"install a build for linux/%s", e.Path, head[:min(n, 8)], goruntime.GOARCH)
 }
 
 func checkInterpreter(path, head string) error {
@@ -49,8 +49,8 @@ func (e *Executable) checkELF() error {
 		return fmt.Errorf("%s is a damaged program (%w); install it again", e.Path, err)
 	}
 	machines := map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64}
-	if want, known := machines[runtime.GOARCH]; known && f.Machine != want {
-		return fmt.Errorf("%s is built for %s, this machine is linux/%s; install that build", e.Path, f.Machine, runtime.GOARCH)
+	if want, known := machines[goruntime.GOARCH]; known && f.Machine != want {
+		return fmt.Errorf("%s is built for %s, this machine is linux/%s; install that build", e.Path, f.Machine, goruntime.GOARCH)
 	}
 	for _, p := range f.Progs {
 		if p.Type != elf.PT_INTERP {

@@ -139,18 +139,18 @@ func sweep(base string) error {
 func removeIfDead(path string) error {
 	var st unix.Stat_t
 	if err := unix.Lstat(path, &st); err != nil || int(st.Uid) != os.Getuid() {
-		return nil //nolint:nilerr // gone in the meantime, or not ours
+		return nil // gone in the meantime, or not ours
 	}
 	lock, err := os.OpenFile(filepath.Join(path, lockName), os.O_RDWR, 0)
 	if err != nil {
 		if time.Since(time.Unix(st.Mtim.Sec, st.Mtim.Nsec)) > abandoned {
 			_ = os.Remove(path) // succeeds only if it is empty
 		}
-		return nil //nolint:nilerr // no lock: not one of ours that lived
+		return nil // no lock: not one of ours that lived
 	}
 	defer lock.Close() //nolint:errcheck // nothing was written
 	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		return nil //nolint:nilerr // its host lives
+		return nil // its host lives
 	}
 	return os.RemoveAll(path)
 }

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"runtime"
+	goruntime "runtime"
 	"sync"
 	"syscall"
 
@@ -71,7 +71,7 @@ func (s *Spawner) Start(spec *Spec) (*Process, error) {
 // run never unlocks its thread, so the thread ends with it and is never handed to other goroutines.
 func (s *Spawner) run() {
 	defer close(s.done)
-	runtime.LockOSThread()
+	goruntime.LockOSThread()
 	for {
 		select {
 		case r := <-s.requests:
@@ -122,9 +122,8 @@ func fork(spec *Spec, stdout, stderr *os.File) (*os.Process, int, error) {
 	})
 	if err != nil {
 		// The path in the error is a /proc name that tells an operator nothing.
-		var pathError *os.PathError
-		if errors.As(err, &pathError) {
-			err = pathError.Err
+		if wrapped, ok := errors.AsType[*os.PathError](err); ok {
+			err = wrapped.Err
 		}
 		return nil, -1, err
 	}

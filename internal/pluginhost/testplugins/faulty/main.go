@@ -114,7 +114,7 @@ type adapter struct {
 	server *server
 }
 
-func (a *adapter) GRPCServer(_ *goplugin.GRPCBroker, s *grpc.Server) error {
+func (a *adapter) GRPCServer(_ *goplugin.GRPCBroker, s *grpc.Server) error { //nolint:unparam // the interface is go-plugin's
 	pluginv1.RegisterPluginServer(s, a.server)
 	return nil
 }

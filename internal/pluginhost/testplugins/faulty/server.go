@@ -144,7 +144,7 @@ func (s *server) record(stream pluginv1.Plugin_LaneServer, seq uint64, i uint32,
 		os.Exit(7)
 	case "panic":
 		done := make(chan struct{})
-		go panic(fmt.Sprintf("record %d of batch %d", i, seq)) //nolint:staticcheck // the process is to end
+		go panic(fmt.Sprintf("record %d of batch %d", i, seq))
 		<-done
 	case "hang":
 		<-stream.Context().Done()
