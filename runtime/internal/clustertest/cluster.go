@@ -307,3 +307,10 @@ func (c *Cluster) notified(g *groupState) (fs []func()) {
 	}
 	return fs
 }
+
+// Spec returns what a client said of a group when it joined.
+func (c *Cluster) Spec(group, client string) rocketmq.GroupSpec {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.groups[group].members[client]
+}

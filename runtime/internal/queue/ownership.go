@@ -114,16 +114,16 @@ func (o *Ownership) Live() bool {
 }
 
 // fence ends the epoch and gives the memory accounting of messages that nobody holds back to the budget.
-// It returns the safe offset and the number of messages left unsettled.
+// It returns the safe offset and the number of messages that somebody still works on; what was never sent is not counted.
 func (o *Ownership) fence() (safe int64, left int) {
 	o.mu.Lock()
 	if o.fenced {
 		o.mu.Unlock()
-		return o.window.Safe(), o.window.Count()
+		return o.window.Safe(), o.window.Active()
 	}
 	o.fenced = true
 	o.closing.Store(true)
-	safe, left = o.window.Safe(), o.window.Count()
+	safe, left = o.window.Safe(), o.window.Active()
 	freed := o.window.End()
 	o.mu.Unlock()
 	o.budget.Give(freed)

@@ -96,7 +96,7 @@ func (w *Worker) take(p *pulled) {
 		w.admit(p)
 		return
 	case rocketmq.PullNoNew, rocketmq.PullNoMatch:
-		w.estimate = leastEstimate
+		w.estimate = 0
 		w.skipTo(p.res.Next)
 	case rocketmq.PullOffsetIllegal:
 		w.repair(p.requested, p.res)
@@ -127,7 +127,10 @@ func (w *Worker) admit(p *pulled) {
 		next = u.expected
 	}
 	c.bytes = int64(len(res.Body)) + u.extra
-	w.estimate = min(max(c.bytes, leastEstimate), int64(w.cfg.Settings().PullBytes))
+	w.estimate = 0
+	if res.Max > next { // more is there: the next pull brings about as much
+		w.estimate = min(c.bytes, int64(w.cfg.Settings().PullBytes))
+	}
 	found := len(c.Deliveries)
 	own.mu.Lock()
 	own.window.Admit(c, next, w.cfg.Now())

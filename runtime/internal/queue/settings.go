@@ -87,6 +87,6 @@ type Report struct {
 	Committed int64 // last offset that the broker confirmed; -1 = none
 	Safe      int64
 	Confirmed bool  // the broker stores Safe, or carries a reset that overrides it
-	Left      int   // messages given up unsettled: they will be delivered again
+	Left      int   // messages given up at handlers or before their verdict was durable: they will be delivered again
 	Err       error // why Safe is not confirmed
 }

@@ -79,19 +79,20 @@ type event interface{ apply(w *Worker) }
 
 // NewWorker makes a worker that does nothing until Run.
 func NewWorker(cfg Config) *Worker {
+	estimate := int64(firstEstimate)
+	if cfg.Retry {
+		estimate = 0 // mostly idle
+	}
 	return &Worker{
 		cfg: cfg, cmds: make(chan command, 8), kick: make(chan struct{}, 1), done: make(chan struct{}), events: make(chan event),
-		phase: PhaseStarting, epoch: cfg.Epoch, committed: -1, estimate: firstEstimate, garbageAt: -1,
+		phase: PhaseStarting, epoch: cfg.Epoch, committed: -1, estimate: estimate, garbageAt: -1,
 		published: Status{Phase: PhaseStarting, Epoch: cfg.Epoch, Committed: -1, Max: -1},
 	}
 }
 
-// What a pull reserves of the memory budgets: the size of the last one within these bounds, since most pulls of an idle
-// queue bring nothing.
-const (
-	firstEstimate = 16 << 10
-	leastEstimate = 4 << 10
-)
+// firstEstimate is what the first pull of a queue reserves of the memory budgets. Later ones reserve the size of the last
+// while more is known to be there, else nothing, so that many held pulls do not use up a budget. What really came is counted when it comes.
+const firstEstimate = 16 << 10
 
 // Commit asks for a commit now: the first half of a hand-over.
 func (w *Worker) Commit() { w.send(command{kind: commandCommit}) }
