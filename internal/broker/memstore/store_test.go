@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,7 +13,7 @@ import (
 	"github.com/streamd/streamd/internal/rocketmq/wire"
 )
 
-func record(t testing.TB, topic, body string, hash int32) memstore.Record {
+func record(t *testing.T, topic, body string, hash int32) memstore.Record {
 	t.Helper()
 	host := netip.MustParseAddrPort("10.0.0.1:10911")
 	m := wire.Message{BornHost: host, StoreHost: host, Topic: []byte(topic), Body: []byte(body), BodyCRC: wire.BodyCRC([]byte(body))}
@@ -23,7 +24,7 @@ func record(t testing.TB, topic, body string, hash int32) memstore.Record {
 	return memstore.Record{Raw: raw, TagHash: hash}
 }
 
-func decode(t testing.TB, raw []byte) wire.Message {
+func decode(t *testing.T, raw []byte) wire.Message {
 	t.Helper()
 	var m wire.Message
 	if n, err := m.Decode(raw); err != nil || n != len(raw) {
@@ -32,7 +33,7 @@ func decode(t testing.TB, raw []byte) wire.Message {
 	return m
 }
 
-func fill(t testing.TB, s *memstore.Store, topic string, n int) []memstore.Position {
+func fill(t *testing.T, s *memstore.Store, topic string, n int) []memstore.Position {
 	t.Helper()
 	var all []memstore.Position
 	for i := range n {
@@ -115,7 +116,7 @@ func TestAppend_refusesWhatIsNoMessage(t *testing.T) {
 	t.Parallel()
 	s := memstore.New()
 	good := record(t, "T", "x", 0)
-	for name, raw := range map[string][]byte{"empty": nil, "short": good.Raw[:20], "cut": good.Raw[:len(good.Raw)-1], "long": append(good.Raw[:len(good.Raw):len(good.Raw)], 0)} {
+	for name, raw := range map[string][]byte{"empty": nil, "short": good.Raw[:20], "cut": good.Raw[:len(good.Raw)-1], "long": append(slices.Clip(good.Raw), 0)} {
 		if _, err := s.Append("T", 0, good, memstore.Record{Raw: raw}); err == nil {
 			t.Errorf("%s was stored", name)
 		}
