@@ -14,10 +14,10 @@ import (
 func fill(v reflect.Value, n int) int {
 	for i := range v.NumField() {
 		field := v.Field(i)
-		switch name := v.Type().Field(i).Name; {
-		case name == "Op" || name == "Lite" || name == "Delete" || name == "InNameServer" || name == "Other":
+		switch v.Type().Field(i).Name {
+		case "Op", "Lite", "Delete", "InNameServer", "Other":
 			continue
-		case name == "Common":
+		case "Common":
 			n = fill(field, n)
 			continue
 		}
@@ -210,7 +210,10 @@ func TestBrokenBatchPart(t *testing.T) {
 			t.Errorf("%x: offsets %v, %v", broken, offsets, failed)
 		}
 	}
-	for range m.Parts(body) {
+	for _, err := range m.Parts(body) {
+		if err != nil {
+			t.Error(err)
+		}
 		break // a reader may stop
 	}
 	for range m.AllProperties() {
