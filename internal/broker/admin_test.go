@@ -1,6 +1,7 @@
 package broker_test
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -194,5 +195,58 @@ func TestTopicsAndGroups_areMadeChangedAndDeleted(t *testing.T) {
 	c.ok(wire.ReqDeleteSubscriptionGroup, ext{"groupName": "G", "cleanOffset": true}, nil)
 	if _, ok := b.Group("G"); ok {
 		t.Error("the group is still there")
+	}
+}
+
+func TestTools_seeGroupsAndTopics(t *testing.T) {
+	t.Parallel()
+	b := startBroker(t, broker.Config{})
+	c := dialTCP(t, b, "c1")
+	if err := b.Put(broker.Message{Topic: "T", Body: []byte("1")}, broker.Message{Topic: "T", Body: []byte("2")}); err != nil {
+		t.Fatal(err)
+	}
+	b.Commit("Old", "T", 0, 1)
+	c.heartbeat("G", map[string]string{"T": "red"})
+	ask := func(code wire.RequestCode, e ext, into any) {
+		t.Helper()
+		if err := wire.DecodeBody(c.ok(code, e, nil).Body, into); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var groups wire.GroupList
+	if ask(wire.ReqQueryTopicConsumers, ext{"topic": "T"}, &groups); !slices.Equal(groups.Groups, []string{"G", "Old"}) {
+		t.Errorf("300: %v", groups.Groups)
+	}
+	var topics wire.TopicList
+	if ask(wire.ReqQueryTopicsByConsumer, ext{"group": "Old"}, &topics); !slices.Equal(topics.Topics, []string{"T"}) || topics.BrokerAddr != b.Address() {
+		t.Errorf("343: %+v", topics)
+	}
+	var subscription wire.QuerySubscriptionBody
+	if ask(wire.ReqQuerySubscription, ext{"group": "G", "topic": "T"}, &subscription); subscription.SubscriptionData == nil || subscription.SubscriptionData.SubString != "red" {
+		t.Errorf("345: %+v", subscription)
+	}
+	var spans wire.TimeSpans
+	ask(wire.ReqQueryConsumeTimeSpan, ext{"group": "Old", "topic": "T"}, &spans)
+	if len(spans.Spans) != 1 || spans.Spans[0].MinMillis <= 0 || spans.Spans[0].MaxMillis < spans.Spans[0].MinMillis {
+		t.Errorf("303: %+v", spans)
+	}
+	c.ok(wire.ReqCloneGroupOffset, ext{"srcGroup": "Old", "destGroup": "New", "topic": "", "offline": true}, nil)
+	if offset, ok := b.Committed("New", "T", 0); !ok || offset != 1 {
+		t.Errorf("314: %d %t", offset, ok)
+	}
+	var info wire.KVTable
+	if ask(wire.ReqGetBrokerRuntimeInfo, nil, &info); info.Table["brokerVersionDesc"] != "V5_3_3" {
+		t.Errorf("28: %v", info.Table)
+	}
+	if a := c.ok(wire.ReqGetBrokerConfig, nil, nil); !strings.Contains(string(a.Body), "brokerName=broker-a\n") {
+		t.Errorf("26: %s", a.Body)
+	}
+	byKey := c.ok(wire.ReqQueryMessage, ext{"topic": "T", "key": b.Messages("T")[1].ID, "maxNum": 32, "beginTimestamp": 0, "endTimestamp": int64(1) << 62}, nil)
+	if m := decodeAll(t, byKey.Body); len(m) != 1 || string(m[0].Body) != "2" {
+		t.Errorf("12: %+v", m)
+	}
+	byOffset := c.ok(wire.ReqViewMessageByID, ext{"topic": "T", "offset": b.Messages("T")[0].LogOffset}, nil)
+	if m := decodeAll(t, byOffset.Body); len(m) != 1 || string(m[0].Body) != "1" {
+		t.Errorf("33: %+v", m)
 	}
 }

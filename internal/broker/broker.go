@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"sync"
+	"time"
 
 	"github.com/streamd/streamd/internal/broker/memstore"
 	"github.com/streamd/streamd/internal/broker/remote"
@@ -39,6 +40,7 @@ type Broker struct {
 	mu      sync.Mutex
 	address string         // advertised
 	host    netip.AddrPort // the same, as messages carry it
+	since   time.Time      // of the last start
 }
 
 // New makes a broker that does not listen yet.
@@ -88,7 +90,7 @@ func (b *Broker) Start() error {
 		return fmt.Errorf("starting broker %s: %w", b.config.Name, errors.Join(err, b.server.Close()))
 	}
 	b.mu.Lock()
-	b.address, b.host = address, host
+	b.address, b.host, b.since = address, host, time.Now()
 	b.mu.Unlock()
 	b.names.add(b.config.Name, b)
 	b.delays.start()
@@ -132,6 +134,12 @@ func (b *Broker) storeHost() netip.AddrPort {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.host
+}
+
+func (b *Broker) started() time.Time {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.since
 }
 
 // gone is told of each connection that ended.

@@ -54,6 +54,13 @@ func handlers() map[code]handler {
 		wire.ReqGetConsumerConnections:     (*Broker).onConsumers,
 		wire.ReqGetProducerConnections:     (*Broker).onProducers,
 		wire.ReqGetConsumeStats:            (*Broker).onConsumeStats,
+		wire.ReqQueryTopicConsumers:        (*Broker).onTopicGroups,
+		wire.ReqQueryTopicsByConsumer:      (*Broker).onGroupTopics,
+		wire.ReqQuerySubscription:          (*Broker).onSubscription,
+		wire.ReqQueryConsumeTimeSpan:       (*Broker).onTimeSpan,
+		wire.ReqCloneGroupOffset:           (*Broker).onCloneOffsets,
+		wire.ReqGetBrokerRuntimeInfo:       (*Broker).onRuntimeInfo,
+		wire.ReqGetBrokerConfig:            (*Broker).onBrokerConfig,
 	}
 }
 

@@ -118,7 +118,8 @@ func TestHostileRequests_areAnswered(t *testing.T) {
 				switch code {
 				case wire.ReqUnregisterClient, wire.ReqGetClusterInfo, wire.ReqGetAllTopics, wire.ReqGetAllTopicConfig,
 					wire.ReqGetAllSubscriptionGroups, wire.ReqUnregisterBroker, wire.ReqDeleteTopicInBroker,
-					wire.ReqDeleteTopicInNameServer, wire.ReqLockQueues, wire.ReqUnlockQueues, wire.ReqCheckClientConfig:
+					wire.ReqDeleteTopicInNameServer, wire.ReqQueryTopicConsumers, wire.ReqQueryTopicsByConsumer,
+					wire.ReqQuerySubscription, wire.ReqGetBrokerRuntimeInfo, wire.ReqGetBrokerConfig, wire.ReqLockQueues, wire.ReqUnlockQueues, wire.ReqCheckClientConfig:
 				default:
 					t.Errorf("%v with body %q: success", code, body)
 				}

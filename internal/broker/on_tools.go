@@ -1,0 +1,144 @@
+package broker
+
+import (
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/streamd/streamd/internal/broker/remote"
+	"github.com/streamd/streamd/internal/rocketmq/wire"
+)
+
+// onTopicGroups is 300: the groups that committed offsets for a topic, or subscribe to it now.
+func (b *Broker) onTopicGroups(r *remote.Request) *remote.Answer {
+	topic := fieldsOf(r).optional("topic")
+	groups := append(b.offsets.groups(topic), b.members.subscribers(topic)...)
+	slices.Sort(groups)
+	return jsonBody(wire.GroupList{Groups: slices.Compact(groups)}, wire.Standard)
+}
+
+// onGroupTopics is 343: the topics that a group committed offsets for.
+func (b *Broker) onGroupTopics(r *remote.Request) *remote.Answer {
+	topics := b.offsets.topics(fieldsOf(r).optional("group"))
+	if topics == nil {
+		topics = []string{}
+	}
+	return jsonBody(wire.TopicList{BrokerAddr: b.Address(), Topics: topics}, wire.Standard)
+}
+
+// onSubscription is 345: what a group's members registered for a topic.
+func (b *Broker) onSubscription(r *remote.Request) *remote.Answer {
+	f := fieldsOf(r)
+	body := wire.QuerySubscriptionBody{Group: f.optional("group"), Topic: f.optional("topic")}
+	if s, _, _, ok := b.members.subscription(body.Group, body.Topic); ok {
+		body.SubscriptionData = &s
+	}
+	return jsonBody(body, wire.Standard)
+}
+
+// onTimeSpan is 303: the extent of a topic's queues in time, and the group's place in it.
+func (b *Broker) onTimeSpan(r *remote.Request) *remote.Answer {
+	f := fieldsOf(r)
+	topic, group := f.text("topic"), f.text("group")
+	if bad := f.bad(); bad != nil {
+		return bad
+	}
+	c, ok := b.topics.get(topic)
+	if !ok {
+		return plain(wire.RespTopicNotExist, "topic["+topic+"] not exist")
+	}
+	spans := wire.TimeSpans{Spans: []wire.TimeSpan{}}
+	for queue := range c.WriteQueues {
+		spans.Spans = append(spans.Spans, b.timeSpan(queueOf(group, topic, queue)))
+	}
+	return jsonBody(spans, wire.Standard)
+}
+
+func (b *Broker) timeSpan(q groupQueue) wire.TimeSpan {
+	first, next, _ := b.store.Bounds(q.topic, q.queue)
+	committed, _ := b.offsets.query(q)
+	earliest, ok := b.store.StoreMillis(q.topic, q.queue, first)
+	if !ok {
+		earliest = -1
+	}
+	latest, ok := b.store.StoreMillis(q.topic, q.queue, next-1)
+	if !ok {
+		latest = -1
+	}
+	consumed, ok := b.store.StoreMillis(q.topic, q.queue, max(committed-1, first))
+	if !ok {
+		consumed = earliest
+	}
+	span := wire.TimeSpan{Queue: b.queueName(q.topic, q.queue), MinMillis: earliest, MaxMillis: latest, ConsumeMillis: consumed}
+	if waiting, ok := b.store.StoreMillis(q.topic, q.queue, max(committed, first)); ok {
+		span.DelayMillis = time.Now().UnixMilli() - waiting
+	}
+	return span
+}
+
+// onCloneOffsets is 314: gives a group another one's offsets, in one topic or in all.
+func (b *Broker) onCloneOffsets(r *remote.Request) *remote.Answer {
+	f := fieldsOf(r)
+	from, to := f.text("srcGroup"), f.text("destGroup")
+	if bad := f.bad(); bad != nil {
+		return bad
+	}
+	topics := b.offsets.topics(from)
+	if topic := f.optional("topic"); topic != "" {
+		topics = []string{topic}
+	}
+	for _, topic := range topics {
+		for queue, offset := range b.offsets.all(groupTopic{from, topic}) {
+			b.offsets.piggyback(queueOf(to, topic, queue), offset)
+		}
+	}
+	return plain(wire.RespSuccess, "")
+}
+
+// onRuntimeInfo is 28: what tools show of a broker. Only what is known here is told.
+func (b *Broker) onRuntimeInfo(*remote.Request) *remote.Answer {
+	return jsonBody(wire.KVTable{Table: map[string]string{
+		"brokerVersion":            strconv.Itoa(int(b.config.Version)),
+		"brokerVersionDesc":        b.config.Version.String(),
+		"brokerActive":             "true",
+		"bootTimestamp":            strconv.FormatInt(b.started().UnixMilli(), 10),
+		"queryThreadPoolQueueSize": "0",
+	}}, wire.Standard)
+}
+
+// onBrokerConfig is 26: the settings that tools look for, as properties text.
+func (b *Broker) onBrokerConfig(*remote.Request) *remote.Answer {
+	settings := "brokerName=" + b.config.Name + "\nbrokerClusterName=" + b.config.Cluster + "\nbrokerId=0\nenablePropertyFilter=false\n" +
+		"autoCreateTopicEnable=" + strconv.FormatBool(!b.config.NoTopicCreation) +
+		"\nautoCreateSubscriptionGroup=" + strconv.FormatBool(!b.config.NoGroupCreation) +
+		"\nuseServerSideResetOffset=" + strconv.FormatBool(!b.config.PushResets) + "\n"
+	a := headed(wire.RespSuccess, "", text("version", `{"counter":0,"stateVersion":0,"timestamp":0}`))
+	a.Body = []byte(settings)
+	return a
+}
+
+// groups returns the groups that committed offsets for a topic.
+func (t *offsetTable) groups(topic string) []string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	groups := []string{}
+	for k := range t.committed {
+		if k.topic == topic {
+			groups = append(groups, k.group)
+		}
+	}
+	return groups
+}
+
+// subscribers returns the groups whose members subscribe to a topic.
+func (t *memberTable) subscribers(topic string) []string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var groups []string
+	for name, g := range t.consumers {
+		if _, ok := g.subscriptions[topic]; ok {
+			groups = append(groups, name)
+		}
+	}
+	return groups
+}
