@@ -57,10 +57,18 @@ type generation struct {
 	rows    [maxLanes]bool
 	configs map[string]*configured
 	fate    *frame.Lost // why the host ends it, when it does
+	blame   *blame      // with a fate of CauseHang: the lane that waited too long, when it was one
 	text    frame.Lost  // what its lanes are told; set before dead is closed
 
 	dead chan struct{} // the process has ended and its last words are known
 	work sync.WaitGroup
+}
+
+// blame names the lane whose records made the host replace a process, and those of them that ran too long; none when only
+// the shared page can tell.
+type blame struct {
+	lane *Lane
+	refs []frame.Ref
 }
 
 // errGone is what a call to a process that ended by itself returns.

@@ -63,9 +63,14 @@ func (g *generation) replaceOverdue() bool {
 			continue
 		}
 		l.mu.Lock()
-		ref, since, late := l.ledger.overdue(now, l.spec.Deadline+g.host.timing.Grace)
+		limit := l.spec.Deadline + g.host.timing.Grace
+		ref, since, late := l.ledger.overdue(now, limit)
+		refs := l.ledger.longRunners(now, limit)
 		l.mu.Unlock()
 		if late {
+			g.mu.Lock()
+			g.blame = &blame{lane: l, refs: refs}
+			g.mu.Unlock()
 			g.replace(frame.CauseHang, fmt.Sprintf("handler %s gave no answer for record %d of batch %d of stream %s for %s (deadline %s and %s grace); it must honor its context",
 				l.spec.Handler, ref.Index, ref.Seq, l.spec.Stream, now.Sub(since).Round(time.Millisecond), l.spec.Deadline, g.host.timing.Grace))
 			return true

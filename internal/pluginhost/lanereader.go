@@ -187,8 +187,18 @@ func (l *Lane) lost(err error, fate *frame.Lost) frame.Lost {
 	return lost
 }
 
-// suspects reads the shared page. Only after the process is dead, so that nothing moves any more.
+// suspects are the records that ran too long, when those made the host end the process; otherwise what the shared page
+// says. It is read only after the process is dead, so that nothing moves any more.
 func (l *Lane) suspects() []frame.Ref {
+	l.gen.mu.Lock()
+	blame := l.gen.blame
+	l.gen.mu.Unlock()
+	if blame != nil && blame.lane != l {
+		return nil // another lane's records hung
+	}
+	if blame != nil && len(blame.refs) > 0 {
+		return blame.refs
+	}
 	var runs []frame.Run
 	complete := false
 	if row, ok := l.gen.page.Row(l.number); ok {

@@ -255,6 +255,17 @@ func (l *ledger) overdue(now time.Time, limit time.Duration) (ref frame.Ref, sin
 	return frame.Ref{Seq: seq, Index: index}, l.lastAnswer, true
 }
 
+// longRunners returns the unanswered records that were reported as running and run for longer than the limit.
+func (l *ledger) longRunners(now time.Time, limit time.Duration) []frame.Ref {
+	var refs []frame.Ref
+	for ref, at := range l.started {
+		if now.Sub(at) > limit {
+			refs = append(refs, ref)
+		}
+	}
+	return refs
+}
+
 // suspects maps what the shared page says to records that are out. When the page cannot tell (it overflowed, or the plugin
 // does not write it) every unanswered record is a suspect.
 func (l *ledger) suspects(runs []frame.Run, complete bool) []frame.Ref {

@@ -107,6 +107,9 @@ func TestLedger_overdue(t *testing.T) {
 	if ref, _, late := l.overdue(at(116), limit); !late || ref != (frame.Ref{Seq: 2, Index: 1}) {
 		t.Errorf("the long runner: %v, %t", ref, late)
 	}
+	if got := l.longRunners(at(116), limit); len(got) != 1 || got[0] != (frame.Ref{Seq: 2, Index: 1}) {
+		t.Errorf("long runners %v", got)
+	}
 	if _, err := l.answer(&frame.Results{Seq: 2, AckRuns: []uint32{0, 2}}, at(117)); err != nil {
 		t.Fatal(err)
 	}

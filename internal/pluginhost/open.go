@@ -163,7 +163,7 @@ func (h *Host) laneGone(l *Lane) {
 func (h *Host) Configure(ctx context.Context, spec HandlerSpec) ([]Diagnostic, error) {
 	old, had := h.setHandler(spec)
 	if had && old.hash() == spec.hash() && old.Plugin == spec.Plugin {
-		return nil, nil
+		return h.diagnostics(spec), nil
 	}
 	outcome, err := h.configureAll(ctx, spec)
 	switch {
@@ -177,6 +177,25 @@ func (h *Host) Configure(ctx context.Context, spec HandlerSpec) ([]Diagnostic, e
 		return nil, fmt.Errorf("configuring handler %s: %w", spec.Name, outcome.err)
 	}
 	return outcome.diagnostics, nil
+}
+
+// diagnostics returns what a ready process said about a config that it has; nil when none is ready.
+func (h *Host) diagnostics(spec HandlerSpec) []Diagnostic {
+	f := h.fleet(spec.Plugin)
+	if f == nil {
+		return nil
+	}
+	for _, s := range f.slots {
+		if g := s.live(); g != nil {
+			g.mu.Lock()
+			c := g.configs[spec.Name]
+			g.mu.Unlock()
+			if c != nil && c.hash == spec.hash() {
+				return c.diagnostics
+			}
+		}
+	}
+	return nil
 }
 
 // Unconfigure forgets a handler. Its lanes drain; the process keeps the instance until its end.
