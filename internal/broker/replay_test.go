@@ -151,6 +151,31 @@ func TestReplay_errors(t *testing.T) {
 	}
 }
 
+// TestReplay_wholeFlows replays what does not depend on messages that were stored before: all of it must fit.
+func TestReplay_wholeFlows(t *testing.T) {
+	t.Parallel()
+	for flow, least := range map[string]int{"membership": 11, "heartbeat": 20, "route": 16, "binary-header": 20} {
+		t.Run(flow, func(t *testing.T) {
+			t.Parallel()
+			b := startBroker(t, broker.Config{})
+			for _, topic := range []string{"TopicTest", "TopicMember"} {
+				b.CreateTopic(topic, 4)
+			}
+			n := replay(t, b, flow, func(r recorded) bool {
+				switch wire.RequestCode(r.Code) {
+				case wire.ReqPullMessage, wire.ReqSendBack, wire.ReqQueryConsumerOffset:
+					return true
+				default:
+					return false
+				}
+			})
+			if n < least {
+				t.Errorf("%d answers compared, want at least %d", n, least)
+			}
+		})
+	}
+}
+
 func TestReplay_sendsAndOffsets(t *testing.T) {
 	t.Parallel()
 	b := startBroker(t, broker.Config{})

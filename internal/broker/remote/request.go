@@ -28,7 +28,8 @@ type Answer struct {
 	Parts [][]byte
 }
 
-// Reply gives the answer, from any goroutine. Only the first one counts, and none at all for a oneway request.
+// Reply gives the answer, from any goroutine. Its header is JSON, also to a binary request, as all 5.x brokers answer
+// (remoting-protocol.md 1.4). Only the first one counts, and none at all for a oneway request.
 func (r *Request) Reply(a *Answer) {
 	if r.answered.Swap(true) || r.Command.IsOneway() {
 		return
@@ -43,7 +44,6 @@ func (r *Request) Reply(a *Answer) {
 		EmptyRemark: a.EmptyRemark,
 		Ext:         a.Ext,
 		Body:        a.Body,
-		Encoding:    r.Command.Encoding,
 	}
 	if r.Tamper == nil {
 		r.Conn.enqueue(func(out []byte) ([]byte, error) { return appendFrame(out, cmd, a.Parts) })
