@@ -3,12 +3,14 @@ package sdktest_test
 import (
 	"bufio"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -18,23 +20,46 @@ import (
 	"github.com/streamd/streamd/sdk/sdktest"
 )
 
-// build compiles a plugin of testdata or of plugins/.
-func build(t *testing.T, source string) string {
-	t.Helper()
-	binary := filepath.Join(t.TempDir(), "plugin")
-	cmd := exec.CommandContext(t.Context(), "go", "build", "-o", binary, source)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("building %s: %v\n%s", source, err, out)
+// binaries are built once for all tests: linking a plugin takes longer than any of them.
+type binaries struct {
+	dir  string
+	odd  func() (string, error)
+	good func() (string, error)
+}
+
+var built = newBinaries()
+
+func newBinaries() *binaries {
+	b := &binaries{}
+	compile := func(name, source string) func() (string, error) {
+		return sync.OnceValues(func() (string, error) {
+			binary := filepath.Join(b.dir, name)
+			out, err := exec.Command("go", "build", "-o", binary, source).CombinedOutput()
+			if err != nil {
+				err = fmt.Errorf("building %s: %w\n%s", source, err, out)
+			}
+			return binary, err
+		})
 	}
-	return binary
+	b.odd, b.good = compile("odd", "./testdata/odd"), compile("orders", "../../plugins/orders")
+	return b
+}
+
+func binary(t *testing.T, build func() (string, error)) string {
+	t.Helper()
+	path, err := build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
 }
 
 func TestFirstPartyBinaryConforms(t *testing.T) {
-	sdktest.RunBinary(t, build(t, "../../plugins/orders"), map[string]string{"orders": `{"fail_once": 7}`})
+	sdktest.RunBinary(t, binary(t, built.good), map[string]string{"orders": `{"fail_once": 7}`})
 }
 
 func TestPrintsDoNotBreakTheHandshake(t *testing.T) {
-	p := sdktest.StartBinary(t, build(t, "./testdata/odd"))
+	p := sdktest.StartBinary(t, binary(t, built.odd))
 	got := p.Configure("odd", `{}`).Deliver(sdktest.Message{ID: "print"}, sdktest.Message{ID: "nil"}, sdktest.Message{ID: "3"})
 	for i, want := range []sdktest.Kind{sdktest.Acked, sdktest.Retried, sdktest.Acked} {
 		if got[i].Kind != want {
@@ -44,7 +69,7 @@ func TestPrintsDoNotBreakTheHandshake(t *testing.T) {
 }
 
 func TestRunByHandSaysHow(t *testing.T) {
-	cmd := exec.CommandContext(t.Context(), build(t, "./testdata/odd"))
+	cmd := exec.CommandContext(t.Context(), binary(t, built.odd))
 	cmd.Env = []string{}
 	out, err := cmd.CombinedOutput()
 	var exit *exec.ExitError
@@ -54,15 +79,15 @@ func TestRunByHandSaysHow(t *testing.T) {
 }
 
 // start starts a plugin without go-plugin's client and returns once it has printed its handshake.
-func start(t *testing.T, binary string, env []string, files ...*os.File) (cmd *exec.Cmd, handshake string, stderr *os.File) {
+func start(t *testing.T, plugin string, env ...string) (cmd *exec.Cmd, handshake string, stderr *os.File) {
 	t.Helper()
 	reader, writer, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd = exec.CommandContext(t.Context(), binary)
+	cmd = exec.CommandContext(t.Context(), plugin)
 	cmd.Env = append(env, border.CookieKey+"="+border.CookieValue, "PLUGIN_PROTOCOL_VERSIONS=1", "PLUGIN_UNIX_SOCKET_DIR="+t.TempDir())
-	cmd.ExtraFiles, cmd.Stderr = files, writer
+	cmd.Stderr = writer
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -80,7 +105,7 @@ func start(t *testing.T, binary string, env []string, files ...*os.File) (cmd *e
 }
 
 func TestHandshakeIsAllThatStdoutGets(t *testing.T) {
-	_, line, stderr := start(t, build(t, "./testdata/odd"), nil)
+	_, line, stderr := start(t, binary(t, built.odd))
 	if fields := strings.Split(strings.TrimSpace(line), "|"); len(fields) < 5 || fields[0] != "1" || fields[1] != "1" || fields[4] != "grpc" {
 		t.Fatalf("handshake %q", line)
 	}
@@ -91,14 +116,14 @@ func TestHandshakeIsAllThatStdoutGets(t *testing.T) {
 }
 
 func TestSIGINTIsIgnoredAndTheParentsDeathIsNot(t *testing.T) {
-	binary := build(t, "./testdata/odd")
+	plugin := binary(t, built.odd)
 	// A shell stands for the host: it starts the plugin, and is killed.
 	reader, writer, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = reader.Close() }()
-	shell := exec.CommandContext(t.Context(), "/bin/sh", "-c", `"$0" & echo $!; wait`, binary)
+	shell := exec.CommandContext(t.Context(), "/bin/sh", "-c", `"$0" & echo $!; wait`, plugin)
 	shell.Env = []string{border.CookieKey + "=" + border.CookieValue, "PLUGIN_PROTOCOL_VERSIONS=1", "PLUGIN_UNIX_SOCKET_DIR=" + t.TempDir()}
 	shell.Stdout = writer
 	if err := shell.Start(); err != nil {
@@ -158,7 +183,7 @@ func TestSharedPageNamesTheSuspectOfACrash(t *testing.T) {
 	}
 	// go-plugin passes no descriptors in its own test helper, so the file is opened again by the plugin's shell.
 	script := filepath.Join(t.TempDir(), "plugin.sh")
-	text := "#!/bin/sh\nexec 7<>" + file.Name() + "\nexec " + build(t, "./testdata/odd") + "\n"
+	text := "#!/bin/sh\nexec 7<>" + file.Name() + "\nexec " + binary(t, built.odd) + "\n"
 	if err := os.WriteFile(script, []byte(text), 0o755); err != nil { //nolint:gosec // it is run
 		t.Fatal(err)
 	}
