@@ -30,8 +30,23 @@ func IsFatal(err error) bool { return classify(err).fatal }
 // IsUnknownOutcome tells that the request may have taken effect although no answer came: it left this process and then
 // its time was up or the connection broke.
 func IsUnknownOutcome(err error) bool {
-	var call *remoting.CallError
-	return errors.As(err, &call) && call.Sent
+	if _, earlier := errors.AsType[*uncertainError](err); earlier {
+		return true
+	}
+	if _, unsent := errors.AsType[*UnreachableError](err); unsent {
+		return false // what it wraps is the connection's failure, not the request's
+	}
+	call, ok := errors.AsType[*remoting.CallError](err)
+	return ok && call.Sent
+}
+
+// uncertainError is the failure of the last attempt of several, of which an earlier one may have taken effect.
+type uncertainError struct{ error }
+
+func (e *uncertainError) Unwrap() error { return e.error }
+
+func (e *uncertainError) Error() string {
+	return e.error.Error() + " (an earlier attempt got no answer and may have taken effect)"
 }
 
 // IsOriginalGone tells that a broker refused a send-back because it no longer has the message (consumer-semantics.md 8.1
@@ -51,6 +66,8 @@ func classify(err error) class {
 		return class{}
 	case errors.As(err, &resp):
 		return classifyCode(resp.Code)
+	case errors.Is(err, ErrNotRunning):
+		return class{fatal: true}
 	case errors.Is(err, context.Canceled):
 		return class{} // the caller's own wish
 	case errors.Is(err, ErrNoBroker), errors.As(err, &unreachable):
@@ -64,7 +81,7 @@ func classify(err error) class {
 		errors.Is(err, ErrMemberOffline), errors.Is(err, context.DeadlineExceeded), errors.Is(err, ErrProtocol):
 		return class{retriable: true} // appears, comes back, or reports soon
 	case errors.Is(err, ErrDuplicateGroup), errors.Is(err, ErrNotJoined), errors.Is(err, ErrInvalidMessage),
-		errors.Is(err, ErrNotRunning), errors.Is(err, ErrUnsupported), errors.Is(err, wire.ErrName), errors.Is(err, wire.ErrFilter):
+		errors.Is(err, ErrUnsupported), errors.Is(err, wire.ErrName), errors.Is(err, wire.ErrFilter):
 		return class{fatal: true} // the caller's doing
 	default:
 		return class{}

@@ -58,6 +58,7 @@ func TestClassify(t *testing.T) {
 		{"too long for a frame", unsent(fmt.Errorf("x: %w", wire.ErrTooLarge)), false, false, false, true},
 		{"unreachable", &UnreachableError{Addr: "a:1", Err: errRefused}, true, true, true, false},
 		{"unreachable in time", &UnreachableError{Addr: "a:1", Err: context.DeadlineExceeded}, true, true, true, false},
+		{"unreachable as the client closes", &UnreachableError{Addr: "a:1", Err: ErrNotRunning}, false, false, false, true},
 		{"no address", fmt.Errorf("x: %w", ErrNoBroker), true, true, true, false},
 		{"unknown topic", ErrTopicNotFound, true, false, false, false},
 		{"no name server", ErrNoNameServer, true, false, false, false},
@@ -92,7 +93,11 @@ func TestOutcomeOfASendBack(t *testing.T) {
 	for _, tt := range []struct {
 		err           error
 		gone, unknown bool
-	}{{gone, true, false}, {refused, false, false}, {unknown, false, true}, {unsent, false, false}, {nil, false, false}} {
+	}{
+		{&UnreachableError{Addr: "a:1", Err: unknown}, false, false}, // the heartbeat's outcome, not the request's
+		{&uncertainError{refused}, false, true},
+		{gone, true, false}, {refused, false, false}, {unknown, false, true}, {unsent, false, false}, {nil, false, false},
+	} {
 		if IsOriginalGone(tt.err) != tt.gone || IsUnknownOutcome(tt.err) != tt.unknown {
 			t.Errorf("%v: gone %v, unknown %v", tt.err, IsOriginalGone(tt.err), IsUnknownOutcome(tt.err))
 		}

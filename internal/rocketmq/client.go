@@ -75,8 +75,8 @@ func (c *Client) newPool(rc remoting.Config, hello func(context.Context, *peer, 
 ) *pool {
 	return &pool{
 		remoting: rc, log: c.log, hello: hello, lost: lost, eager: eager, peers: map[string]*peer{},
-		backoff: func(failures int) time.Duration {
-			return backoff(failures, c.cfg.BackoffMin, c.cfg.BackoffMax, c.cfg.Rand)
+		backoff: func(failures int, err error) time.Duration {
+			return backoff(failures, c.cfg.BackoffMin, backoffLimit(c.cfg.BackoffMax, err), c.cfg.Rand)
 		},
 	}
 }

@@ -41,7 +41,7 @@ type Config struct {
 	PullMargin  time.Duration // 10 s
 	SendRetries int           // 2: attempts after the first; negative = none
 	BackoffMin  time.Duration // 100 ms between connection attempts, doubled up to BackoffMax, with jitter
-	BackoffMax  time.Duration // 30 s
+	BackoffMax  time.Duration // 30 s; 5 s while connections are refused
 	// CompressAbove is the body size from which single messages are compressed; negative = never.
 	CompressAbove  int // 4096
 	MaxOutstanding int // requests on one connection without an answer yet, pulls not counted; 4096

@@ -8,8 +8,10 @@ import (
 	"log/slog"
 	"maps"
 	"net"
+	"os"
 	"slices"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -40,10 +42,11 @@ type server struct {
 type mode int
 
 const (
-	up     mode = iota
-	absent      // connections are refused
-	lost        // connecting never ends
-	silent      // takes everything, says nothing
+	up       mode = iota
+	absent        // connections fail
+	refusing      // connections are refused: the machine is there, the server is not
+	lost          // connecting never ends
+	silent        // takes everything, says nothing
 )
 
 func newNetwork(t *testing.T) *network {
@@ -62,7 +65,7 @@ func (n *network) add(addr string) *server {
 	return s
 }
 
-var errRefused = errors.New("connection refused")
+var errRefused = errors.New("no way to the host")
 
 func (n *network) dial(ctx context.Context, addr string) (net.Conn, error) {
 	n.mu.Lock()
@@ -71,6 +74,9 @@ func (n *network) dial(ctx context.Context, addr string) (net.Conn, error) {
 	n.mu.Unlock()
 	if s == nil || s.now() == absent {
 		return nil, errRefused
+	}
+	if s.now() == refusing {
+		return nil, &net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}
 	}
 	if s.now() == lost {
 		<-ctx.Done()

@@ -183,7 +183,7 @@ func (p *peer) failed(err error) time.Duration {
 	}
 	p.publish(nil, err)
 	p.pool.lost(p.addr, err)
-	return p.pool.backoff(failures)
+	return p.pool.backoff(failures, err)
 }
 
 func (p *peer) publish(conn *remoting.Conn, err error) {

@@ -13,7 +13,7 @@ import (
 type pool struct {
 	remoting remoting.Config
 	log      *slog.Logger
-	backoff  func(failures int) time.Duration
+	backoff  func(failures int, err error) time.Duration
 	// hello runs on each new connection before anybody else uses it.
 	hello func(context.Context, *peer, *remoting.Conn) error
 	// lost hears of each failed attempt and each lost connection.

@@ -285,3 +285,26 @@ func TestBrokerThatRegistersAgainIsTriedAtOnce(t *testing.T) {
 		}
 	})
 }
+
+func TestRefusedConnectionsAreTriedMoreOften(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n, _, broker := one(t)
+		c := n.start(t, nil)
+		join(t, c, spec("G"))
+		broker.kill()
+		broker.set(refusing)
+		wait(2 * time.Minute)
+		broker.set(up)
+		start := time.Now()
+		before := len(heartbeats(t, broker))
+		for len(heartbeats(t, broker)) == before {
+			wait(10 * time.Millisecond)
+		}
+		if took := time.Since(start); took > refusedLimit+time.Second {
+			t.Errorf("a restarted broker was found after %s", took)
+		}
+		if dials := n.dialed("a:1"); dials > 60 {
+			t.Errorf("%d attempts in two minutes", dials)
+		}
+	})
+}

@@ -35,10 +35,17 @@ func (c *Client) Send(ctx context.Context, m *OutgoingMessage) (SendResult, erro
 // sendParts sends one message, or several in one batch, with retries.
 func (c *Client) sendParts(ctx context.Context, parts []*outgoing) ([]SendResult, error) {
 	tried := map[string]bool{}
+	uncertain := false // an earlier attempt may have stored the message
+	failed := func(err error) ([]SendResult, error) {
+		if uncertain {
+			err = &uncertainError{err}
+		}
+		return nil, err
+	}
 	for attempt := 0; ; attempt++ {
 		to, err := c.place(ctx, parts[0], tried)
 		if err != nil {
-			return nil, err
+			return failed(err)
 		}
 		results, err := c.sendOnce(ctx, to, parts, attempt)
 		c.avoided.note(to.queue.Broker, c.cfg.Now(), err)
@@ -48,11 +55,12 @@ func (c *Client) sendParts(ctx context.Context, parts []*outgoing) ([]SendResult
 		k := classify(err)
 		again := k.elsewhere || k.retriable
 		if attempt >= c.cfg.SendRetries || ctx.Err() != nil || !again {
-			return nil, err
+			return failed(err)
 		}
 		if (to.fixed || to.alone) && c.pauseBefore(ctx, attempt+1) != nil {
-			return nil, err
+			return failed(err)
 		}
+		uncertain = uncertain || IsUnknownOutcome(err)
 		tried[to.queue.Broker] = true
 	}
 }

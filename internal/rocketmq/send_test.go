@@ -483,3 +483,18 @@ func TestCreateTopicAndTables(t *testing.T) {
 		}
 	})
 }
+
+func TestAnEarlierUnknownOutcomeIsNotForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n, _, broker := one(t)
+		c := n.start(t, nil)
+		broker.on(wire.ReqSendMessageV2, func(*wire.Command) *wire.Command {
+			broker.kill() // it may have stored the message
+			return nil
+		})
+		_, err := c.Send(t.Context(), out("x"))
+		if _, unsent := errors.AsType[*UnreachableError](err); !unsent || !IsUnknownOutcome(err) {
+			t.Errorf("the last attempt reached nobody, the first may have stored: %v", err)
+		}
+	})
+}
