@@ -2,13 +2,15 @@ package cluster
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	goruntime "runtime"
-	"sync"
+	"syscall"
 )
 
 // The versions the tests speak to. Main is tested in full.
@@ -24,15 +26,31 @@ func Root() string {
 	return filepath.Join(filepath.Dir(file), "..", "..", "..")
 }
 
-// jars serializes Maven: two runs would write one folder.
-var jars sync.Mutex
+// lock serializes over processes what fills a folder of the cache: test packages run side by side.
+func lock(dir string) (unlock func(), err error) {
+	if err := os.MkdirAll(dir, 0o750); err != nil {
+		return nil, err
+	}
+	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX); err != nil {
+		return nil, errors.Join(fmt.Errorf("locking %s: %w", f.Name(), err), f.Close())
+	}
+	return func() { _ = f.Close() }, nil // the lock goes with the file
+}
+
+func base(version string) string { return filepath.Join(Root(), ".cache", "rocketmq", version) }
 
 // Lib returns the folder with the jars of a RocketMQ version, fetched by Maven once into .cache/rocketmq.
 func Lib(ctx context.Context, version string) (string, error) {
-	jars.Lock()
-	defer jars.Unlock()
-	base := filepath.Join(Root(), ".cache", "rocketmq", version)
-	lib, done := filepath.Join(base, "lib"), filepath.Join(base, "complete")
+	unlock, err := lock(base(version))
+	if err != nil {
+		return "", err
+	}
+	defer unlock()
+	lib, done := filepath.Join(base(version), "lib"), filepath.Join(base(version), "complete")
 	if _, err := os.Stat(done); err == nil {
 		return lib, nil
 	}
@@ -48,25 +66,46 @@ func Lib(ctx context.Context, version string) (string, error) {
 	return lib, os.WriteFile(done, []byte(version+"\n"), 0o600)
 }
 
-// classes compiles the Java peers against a version's jars, once per process and version.
+// classes compiles the Java peers against a version's jars, once for each state of their sources.
 func classes(ctx context.Context, version string) (string, error) {
 	lib, err := Lib(ctx, version)
 	if err != nil {
 		return "", err
 	}
-	jars.Lock()
-	defer jars.Unlock()
-	dir := filepath.Join(Root(), ".cache", "rocketmq", version, fmt.Sprintf("classes-%d", os.Getpid()))
-	if _, err := os.Stat(dir); err == nil {
-		return dir, nil
+	unlock, err := lock(base(version))
+	if err != nil {
+		return "", err
 	}
+	defer unlock()
 	sources, err := filepath.Glob(filepath.Join(Root(), "test", "interop", "java", "*.java"))
 	if err != nil {
 		return "", err
 	}
+	sum, err := sumOf(sources)
+	if err != nil {
+		return "", err
+	}
+	dir := filepath.Join(base(version), "classes")
+	done := filepath.Join(dir, "sources.sha256")
+	if have, err := os.ReadFile(done); err == nil && string(have) == sum {
+		return dir, nil
+	}
 	args := append([]string{"-nowarn", "-d", dir, "-cp", filepath.Join(lib, "*")}, sources...)
 	if out, err := exec.CommandContext(ctx, "javac", args...).CombinedOutput(); err != nil {
-		return "", errors.Join(fmt.Errorf("compiling the Java peers: %w\n%s", err, out), os.RemoveAll(dir))
+		return "", fmt.Errorf("compiling the Java peers: %w\n%s", err, out)
 	}
-	return dir, nil
+	return dir, os.WriteFile(done, []byte(sum), 0o600)
+}
+
+func sumOf(files []string) (string, error) {
+	h := sha256.New()
+	for _, f := range files {
+		text, err := os.ReadFile(f)
+		if err != nil {
+			return "", err
+		}
+		fmt.Fprintf(h, "%s %d\n", filepath.Base(f), len(text))
+		h.Write(text)
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
 }
