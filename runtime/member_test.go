@@ -160,16 +160,17 @@ func TestKilledMemberLosesNothing(t *testing.T) {
 			nap(20 * time.Millisecond)
 			return clustertest.Answer{}
 		})
-		a, b := r.start(r.config("c1")), r.start(r.config("c2"))
-		go r.produce(4, 6*time.Second)
-		wait(3 * time.Second)
-		dead := true
+		var dead atomic.Bool
 		r.cluster.Fault = func(_, client string, _ sdk.Queue) error {
-			if dead && client == "c1" {
+			if dead.Load() && client == "c1" {
 				return errors.New("dead")
 			}
 			return nil
 		}
+		a, b := r.start(r.config("c1")), r.start(r.config("c2"))
+		go r.produce(4, 6*time.Second)
+		wait(3 * time.Second)
+		dead.Store(true)
 		r.cluster.Kill("c1")
 		stopNow(t, a)
 		wait(10 * time.Second)

@@ -144,16 +144,16 @@ func TestExpiredMessagesAreCounted(t *testing.T) {
 			return clustertest.Answer{}
 		}
 		r.cluster.Fill(q, 10)
-		e := r.start(r.config("c1"))
-		nap(500 * time.Millisecond)
 		var blocked atomic.Bool
-		blocked.Store(true)
 		r.cluster.Fault = func(op, _ string, of sdk.Queue) error {
 			if op == "Pull" && blocked.Load() && of == q {
 				return errors.New("slow")
 			}
 			return nil
 		}
+		e := r.start(r.config("c1"))
+		nap(500 * time.Millisecond)
+		blocked.Store(true)
 		r.cluster.Fill(q, 1) // ends the pull that is held
 		nap(100 * time.Millisecond)
 		r.cluster.Fill(q, 100)
@@ -353,8 +353,8 @@ func TestBrokerAwayUnderLoad(t *testing.T) {
 		if n := calls.Load(); n > 4000 {
 			t.Errorf("%d calls in ten minutes of outage", n)
 		}
-		if !holds(e.Status(), runtime.HoldBroker) {
-			t.Error("status does not tell")
+		if st := e.Status(); !holds(st, runtime.HoldBroker) && !holds(st, runtime.HoldCommit) {
+			t.Errorf("status does not tell: %+v", st.Streams[0].Queues)
 		}
 		away.Store(false)
 		wait(30 * time.Second)

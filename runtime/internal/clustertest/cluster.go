@@ -148,16 +148,17 @@ func newRecord(m *rocketmq.OutgoingMessage) *record {
 	return &record{Message: wire.Message{Topic: []byte(m.Topic), Body: m.Body, Properties: text, Flag: m.Flag}}
 }
 
-func host() netip.AddrPort { return netip.MustParseAddrPort("127.0.0.1:10911") }
+// Host is the one store host.
+func Host() netip.AddrPort { return netip.MustParseAddrPort("127.0.0.1:10911") }
 
 func (c *Cluster) store(q sdk.Queue, r *record, now time.Time) *record {
 	l := c.topics[q.Topic].queues[q.ID]
 	r.QueueID, r.QueueOffset = q.ID, l.min+int64(len(l.messages))
 	r.Topic = []byte(q.Topic)
 	r.LogOffset = c.logEnd
-	r.StoreMillis, r.StoreHost = now.UnixMilli(), host()
+	r.StoreMillis, r.StoreHost = now.UnixMilli(), Host()
 	if r.BornMillis == 0 {
-		r.BornMillis, r.BornHost = r.StoreMillis, host()
+		r.BornMillis, r.BornHost = r.StoreMillis, Host()
 	}
 	r.BodyCRC = wire.BodyCRC(r.Body)
 	var err error

@@ -171,7 +171,7 @@ func (w *Worker) commitRefused(err error, now time.Time) {
 	w.commitFailed = fmt.Errorf("committing %s: %w", w.cfg.Queue, err)
 	w.commitAfter = now.Add(w.cfg.jitter(pause(w.commitFails)))
 	w.count(func(n *Counters) { n.CommitErrors++ })
-	if w.phase == PhaseConfirming || w.commitFails > 2 {
+	if w.phase == PhaseConfirming || w.commitFails > 2 && w.hold().Kind != HoldBroker {
 		w.setHold(Hold{Kind: HoldCommit, Text: w.commitFailed.Error()})
 	}
 	if w.commitFails == 1 || w.commitFails%10 == 0 {

@@ -75,6 +75,16 @@ type Chunk struct {
 // Bytes is the memory that the chunk holds.
 func (c *Chunk) Bytes() int64 { return c.bytes }
 
+// next makes room for one more delivery, which is zero: free cleared those that are used again.
+func (c *Chunk) next() *Delivery {
+	if n := len(c.Deliveries); n < cap(c.Deliveries) {
+		c.Deliveries = c.Deliveries[:n+1]
+	} else {
+		c.Deliveries = append(c.Deliveries, Delivery{})
+	}
+	return &c.Deliveries[len(c.Deliveries)-1]
+}
+
 // free gives the buffer back; the chunk is reused afterwards.
 func (c *Chunk) free() {
 	release, pool := c.release, c.pool
@@ -92,7 +102,7 @@ func (c *Chunk) free() {
 // chunkPool keeps a few chunks of one queue for reuse. It is guarded by the lock of its worker's ownership.
 type chunkPool struct{ free []*Chunk }
 
-const pooledChunks = 64
+const pooledChunks = 32
 
 func (p *chunkPool) get() *Chunk {
 	n := len(p.free)

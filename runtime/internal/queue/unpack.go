@@ -20,8 +20,7 @@ type unpacker struct {
 // run stops at the first message that does not decode; what came before it is taken.
 func (u *unpacker) run(body []byte) {
 	for len(body) > 0 {
-		u.c.Deliveries = append(u.c.Deliveries, Delivery{})
-		d := &u.c.Deliveries[len(u.c.Deliveries)-1]
+		d := u.c.next()
 		n, keep, err := u.one(d, body)
 		if err != nil {
 			u.err = err
