@@ -15,11 +15,11 @@ const (
 	lengthSize = 4
 	// minFrame is the smallest length that can stand before a frame: the header's own length.
 	minFrame = 4
-	// readBuffer is taken by a connection once its first length made sense, so that a peer which only connects, or
-	// speaks something else, costs little.
+	// readBuffer is taken by a connection once its first frame was read, so that a peer which only connects, or speaks
+	// something else, or promises much and sends little, costs little.
 	readBuffer = 16 << 10
 	// firstGrowth is what a frame is given before any of it has arrived.
-	firstGrowth = 4 << 10
+	firstGrowth = 128
 )
 
 // read is the reading goroutine.
@@ -43,12 +43,12 @@ func (c *Conn) readFrames() error {
 		if length < minFrame || int64(length)+lengthSize > int64(c.server.options.MaxFrame) {
 			return fmt.Errorf("reading a frame: its length %d is outside %d..%d", length, minFrame, c.server.options.MaxFrame-lengthSize)
 		}
-		if _, buffered := in.(*bufio.Reader); !buffered {
-			in = bufio.NewReaderSize(in, readBuffer)
-		}
 		frame, err := readFrame(in, buf[:0], prefix, int(length))
 		if err != nil {
 			return err
+		}
+		if _, buffered := in.(*bufio.Reader); !buffered {
+			in = bufio.NewReaderSize(in, readBuffer)
 		}
 		c.touch()
 		if !c.waitForRoom() {
@@ -65,8 +65,11 @@ func (c *Conn) readFrames() error {
 
 // readFrame reads the rest of a frame behind its prefix. The buffer at most doubles with what has arrived.
 func readFrame(in io.Reader, buf []byte, prefix [lengthSize]byte, length int) ([]byte, error) {
-	buf = append(buf, prefix[:]...)
 	total := lengthSize + length
+	if cap(buf) == 0 {
+		buf = make([]byte, 0, min(total, firstGrowth))
+	}
+	buf = append(buf, prefix[:]...)
 	for len(buf) < total {
 		want := min(total, max(2*len(buf), firstGrowth, cap(buf)))
 		if cap(buf) < want {
