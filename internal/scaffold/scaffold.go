@@ -47,6 +47,18 @@ func indirect() []string {
 	}
 }
 
+// exporting are the modules that only sdk/serve/otelexport needs: the SDK's go.mod names them, a new project's does not, and
+// `go mod tidy` moves them over once a plugin imports that package.
+func exporting() []string {
+	return []string{
+		"github.com/cenkalti/backoff/v5", "github.com/go-logr/logr", "github.com/go-logr/stdr", "github.com/google/uuid",
+		"github.com/grpc-ecosystem/grpc-gateway/v2", "go.opentelemetry.io/auto/sdk",
+		"go.opentelemetry.io/otel/exporters/otlp/otlptrace", "go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracegrpc",
+		"go.opentelemetry.io/otel/log", "go.opentelemetry.io/otel/metric", "go.opentelemetry.io/otel/sdk", "go.opentelemetry.io/proto/otlp",
+		"google.golang.org/genproto/googleapis/api",
+	}
+}
+
 // Options of a new project.
 type Options struct {
 	Name   string // of the plugin and its component: lower-case letters, digits, "-" and "_"
@@ -63,7 +75,7 @@ type project struct {
 	Options
 	SDKModule, SDKFolder string
 	GoVersion            string
-	Requires             []string
+	Requires, Exporting  []string // module and version
 }
 
 // Write makes a project with one handler in dir, which must be absent or empty.
@@ -108,15 +120,25 @@ func newProject(o Options) (*project, error) {
 			versions[fields[0]] = fields[1]
 		}
 	}
-	for _, list := range [][]string{direct(), indirect()} {
-		for _, module := range list {
-			if versions[module] == "" {
-				return nil, fmt.Errorf("the embedded go.mod has no version of %s", module)
-			}
-			p.Requires = append(p.Requires, module+" "+versions[module])
-		}
+	if p.Requires, err = pick(versions, append(direct(), indirect()...)); err != nil {
+		return nil, err
+	}
+	if p.Exporting, err = pick(versions, exporting()); err != nil {
+		return nil, err
 	}
 	return p, nil
+}
+
+// pick gives modules the versions that streamd itself has.
+func pick(versions map[string]string, modules []string) ([]string, error) {
+	out := make([]string, 0, len(modules))
+	for _, module := range modules {
+		if versions[module] == "" {
+			return nil, fmt.Errorf("the embedded go.mod has no version of %s", module)
+		}
+		out = append(out, module+" "+versions[module])
+	}
+	return out, nil
 }
 
 func writeTemplates(dir string, p *project) error {
@@ -148,7 +170,7 @@ func unpackSDK(dir string, p *project) error {
 	if err != nil {
 		return err
 	}
-	mod := fmt.Sprintf("module %s\n\ngo %s\n\nrequire (\n\t%s\n)\n", sdkModule, p.GoVersion, strings.Join(p.Requires, "\n\t"))
+	mod := fmt.Sprintf("module %s\n\ngo %s\n\nrequire (\n\t%s\n)\n", sdkModule, p.GoVersion, strings.Join(slices.Concat(p.Requires, p.Exporting), "\n\t"))
 	if err := writeFile(filepath.Join(dir, "go.mod"), []byte(mod)); err != nil {
 		return err
 	}
@@ -173,11 +195,12 @@ func sums(p *project) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the embedded go.sum: %w", err)
 	}
+	wanted := slices.Concat(p.Requires, p.Exporting)
 	var out bytes.Buffer
 	lines := bufio.NewScanner(bytes.NewReader(all))
 	for lines.Scan() {
 		fields := strings.Fields(lines.Text())
-		if len(fields) == 3 && (strings.HasSuffix(fields[1], "/go.mod") || slices.Contains(p.Requires, fields[0]+" "+fields[1])) {
+		if len(fields) == 3 && (strings.HasSuffix(fields[1], "/go.mod") || slices.Contains(wanted, fields[0]+" "+fields[1])) {
 			out.WriteString(lines.Text() + "\n")
 		}
 	}

@@ -43,12 +43,19 @@ func TestNewProjectBuildsAndPassesItsTests(t *testing.T) {
 
 // TestModulesAreTheOnesInUse keeps the lists in step with what the SDK imports.
 func TestModulesAreTheOnesInUse(t *testing.T) {
-	out := goTool(t, "../..", "list", "-deps", "-f", "{{with .Module}}{{.Path}}{{end}}", "./sdk", "./sdk/serve", "./sdk/sdktest")
-	used := slices.Compact(slices.Sorted(strings.FieldsSeq(out)))
-	used = slices.DeleteFunc(used, func(m string) bool { return m == sdkModule })
-	listed := slices.Sorted(slices.Values(append(direct(), indirect()...)))
-	if !slices.Equal(used, listed) {
-		t.Errorf("the SDK uses\n%s\nbut the list has\n%s", strings.Join(used, "\n"), strings.Join(listed, "\n"))
+	used := func(packages ...string) []string {
+		out := goTool(t, "../..", append([]string{"list", "-deps", "-f", "{{with .Module}}{{.Path}}{{end}}"}, packages...)...)
+		return slices.Compact(slices.Sorted(strings.FieldsSeq(out)))
+	}
+	plain := used("./sdk", "./sdk/serve", "./sdk/sdktest")
+	listed := append(append(direct(), indirect()...), sdkModule)
+	slices.Sort(listed)
+	if !slices.Equal(plain, listed) {
+		t.Errorf("the SDK uses\n%s\nbut the list has\n%s", strings.Join(plain, "\n"), strings.Join(listed, "\n"))
+	}
+	more := slices.DeleteFunc(used("./sdk/serve/otelexport"), func(m string) bool { return slices.Contains(plain, m) })
+	if want := exporting(); !slices.Equal(more, want) {
+		t.Errorf("otelexport adds\n%s\nbut the list has\n%s", strings.Join(more, "\n"), strings.Join(want, "\n"))
 	}
 }
 
