@@ -76,13 +76,16 @@ func TestSDK_overTheBorder(t *testing.T) {
 		t.Errorf("%d outputs", outputs)
 	}
 
+	l.send(strings.Repeat("x", 5<<20)) // more than gRPC's default
+	l.acked(1)
+
 	l.Revoke([]sdk.Queue{{Topic: "Orders", Broker: "b", ID: 3}})
 	eventually(t, "the author hears of it", func() bool { return b.logs.has("revoked [Orders/b/3]") })
 
 	l.send("wait", "a", "exit")
 	lost, _ := l.lost()
-	if lost.Cause != frame.CauseCrash || len(lost.Suspects) != 2 || lost.Suspects[0].Seq != 3 {
-		t.Errorf("%+v; want records 0 and 2 of batch 3 as suspects", lost)
+	if lost.Cause != frame.CauseCrash || len(lost.Suspects) != 2 || lost.Suspects[0].Seq != 4 {
+		t.Errorf("%+v; want records 0 and 2 of batch 4 as suspects", lost)
 	}
 	contains(t, lost.Text, "exit status 9")
 	if !b.logs.has("a print before the handshake") {

@@ -51,6 +51,53 @@ func TestTLS_isTheDefault(t *testing.T) {
 	}
 }
 
+// A plugin without any of go-plugin's own services is served and ended without a warning; with TLS it is refused by name.
+func TestBare_isTolerated(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, nil)
+	s := spec(t, "acme", "bare")
+	b.apply(s)
+	l := b.open(laneSpec("acme"))
+	l.until(frame.EventCredit)
+	l.send("a", "b")
+	l.acked(2)
+	s.TLSOff = false
+	err := b.host.Apply(within(t, 20*time.Second), s)
+	if err == nil {
+		t.Fatal("swapped to TLS")
+	}
+	contains(t, err.Error(), "sent no certificate", "tls: off")
+	pid := l.Info().PID
+	if err := b.host.Remove("acme"); err != nil {
+		t.Fatal(err)
+	}
+	if !gone(pid) {
+		t.Error("it lives")
+	}
+}
+
+// Restart replaces each process in peace.
+func TestRestart_drains(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, nil)
+	b.apply(spec(t, "acme", "ok"))
+	l := b.open(laneSpec("acme"))
+	l.until(frame.EventCredit)
+	if err := b.host.Restart("acme"); err != nil {
+		t.Fatal(err)
+	}
+	l.until(frame.EventDrained)
+	if again := b.open(laneSpec("acme")); again.Info().PID == l.Info().PID {
+		t.Error("the same process answers")
+	}
+	if p := b.process("acme"); p.Exits != 0 || p.StartFailures != 0 {
+		t.Errorf("a restart on purpose is held against it: %+v", p)
+	}
+	if err := b.host.Restart("nobody"); err == nil {
+		t.Error("restarted nobody")
+	}
+}
+
 // The environment is what the config gives and a short list; nothing else of the host's.
 func TestEnvironment_isAnAllowList(t *testing.T) {
 	t.Setenv("STREAMD_SECRET_KEY", "hush")

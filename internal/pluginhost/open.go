@@ -261,8 +261,8 @@ func (h *Host) configureAll(ctx context.Context, spec HandlerSpec) (*configured,
 				outcome = c
 			}
 		}
-		h.changed.broadcast()
 		if outcome != nil {
+			h.changed.broadcast()
 			return outcome, nil
 		}
 		if err := h.await(ctx, changed, false); err != nil {

@@ -7,9 +7,11 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"os/exec"
 	"os/signal"
+	"path/filepath"
 	"strings"
 	"syscall"
 
@@ -33,6 +35,9 @@ func main() {
 	server := &server{mode: mode}
 	if err := server.openPage(); err != nil {
 		fatal(err)
+	}
+	if mode == "bare" {
+		fatal(server.serveBare())
 	}
 	goplugin.Serve(&goplugin.ServeConfig{
 		HandshakeConfig:  goplugin.HandshakeConfig{MagicCookieKey: border.CookieKey, MagicCookieValue: cookie(mode)},
@@ -64,6 +69,19 @@ func version(mode string) int {
 		return 99
 	}
 	return border.ProtocolVersion
+}
+
+// serveBare is a plugin without go-plugin: no health, controller, broker or stdio service.
+func (s *server) serveBare() error {
+	path := filepath.Join(os.Getenv("PLUGIN_UNIX_SOCKET_DIR"), "s")
+	listener, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	if err != nil {
+		return err
+	}
+	bare := grpc.NewServer()
+	pluginv1.RegisterPluginServer(bare, s)
+	fmt.Printf("1|1|unix|%s|grpc\n", path)
+	return bare.Serve(listener)
 }
 
 // before does what goes wrong before the handshake.

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"strconv"
@@ -10,6 +11,7 @@ import (
 	"syscall"
 
 	"github.com/hashicorp/go-hclog"
+	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/streamd/streamd/internal/border"
 	"github.com/streamd/streamd/internal/frame"
@@ -148,6 +150,16 @@ func (s *server) record(stream pluginv1.Plugin_LaneServer, seq uint64, i uint32,
 		<-done
 	case "hang":
 		<-stream.Context().Done()
+	case "unknown":
+		f := &pluginv1.PluginFrame{}
+		f.ProtoReflect().SetUnknown(protowire.AppendVarint(protowire.AppendTag(nil, 50, protowire.VarintType), 1))
+		return stream.Send(f)
+	case "opened":
+		return stream.Send(&pluginv1.PluginFrame{F: &pluginv1.PluginFrame_Opened{Opened: &pluginv1.Opened{}}})
+	case "drained":
+		return stream.Send(&pluginv1.PluginFrame{F: &pluginv1.PluginFrame_Drained{Drained: &pluginv1.Drained{}}})
+	case "leaves":
+		return errors.New("tired")
 	case "stop":
 		_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
 		<-stream.Context().Done() // the signal takes a moment
