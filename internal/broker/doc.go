@@ -11,10 +11,13 @@
 // the virtual time of testing/synctest.
 //
 // Where it knowingly differs from 5.3.3 (design.md 11 and consumer-semantics.md 9.10 say why): held pulls end at their
-// exact time instead of at a scan every 5 s; delayed messages are delivered at their exact time instead of by a poll every
-// 100 ms; a member that expires is announced to the others; a shortened heartbeat from a member that the broker does not
-// know is asked for the full form; exceptions have texts of our own; SQL92 is refused as with enablePropertyFilter=false.
+// exact time instead of at a scan every 5 s; delayed and timer messages are delivered at their exact time instead of by a
+// poll; a member that expires is announced to the others; a shortened heartbeat from a member that the broker does not
+// know is asked for the full form; a half message is not stored again before each check, and a transaction ends once;
+// timer messages have no recall handle; exceptions have texts of our own; SQL92 is refused as with
+// enablePropertyFilter=false; POP, request-reply, static topics and replicas are not there and their codes answer 3.
 //
 // Goroutines: those of package remote. Requests are handled on the reading goroutine of their connection; timers do the
-// rest. State is in tables with a mutex each, held for moments and never while another table's is taken.
+// rest. State is in tables with a mutex each, held for moments; under one no other is taken, but for the delay schedule,
+// which looks into the store while it holds its own.
 package broker

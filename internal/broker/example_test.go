@@ -2,6 +2,7 @@ package broker_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log"
 	"time"
@@ -29,9 +30,6 @@ func Example() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	err := b.Await(ctx, func(b *broker.Broker) bool { return len(b.Messages("Orders")) == 2 })
-	fmt.Println(err, refused.Hits(), len(b.Members("billing")))
-	if err := b.Close(); err != nil {
-		log.Fatal(err)
-	}
+	fmt.Println(errors.Join(err, b.Close()), refused.Hits(), len(b.Members("billing")))
 	// Output: <nil> 0 0
 }
