@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -99,7 +100,11 @@ func (c *clusterFlags) with(cmd *cobra.Command, f func(ctx context.Context, clie
 		defer cancel()
 		err = errors.Join(err, client.Close(closing))
 	}()
-	return environment(f(ctx, client))
+	err = f(ctx, client)
+	if err != nil && ctx.Err() != nil && cmd.Context().Err() == nil {
+		return exitcode.With(exitcode.Environment, fmt.Errorf("no answer from %s within %s (--timeout): %w", strings.Join(addrs, ", "), c.timeout, err))
+	}
+	return environment(err)
 }
 
 func (c *clusterFlags) logger(w io.Writer) *slog.Logger {

@@ -16,7 +16,7 @@ import (
 
 func newPlugin() *cobra.Command {
 	cmd := &cobra.Command{Use: "plugin", Short: "Make, look at and try plugins", Args: args(cobra.NoArgs)}
-	cmd.AddCommand(newPluginList(), newPluginDescribe(), newPluginTry(), newPluginCheck())
+	cmd.AddCommand(newPluginList(), newPluginDescribe(), newPluginTry(), newPluginCheck(), newPluginNew())
 	return cmd
 }
 

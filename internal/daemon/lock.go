@@ -14,13 +14,21 @@ import (
 	"github.com/streamd/streamd/internal/exitcode"
 )
 
+// The folders in state_dir.
+const (
+	telemetryDir = "telemetry" // links of attempts over a restart
+	failuresDir  = "failures"  // failure records that no topic took
+)
+
 // stateLock keeps a second streamd away from a state folder. The kernel gives it back when the process ends, however.
 type stateLock struct{ file *os.File }
 
 // lockState makes the folder and takes its lock. Errors have the exit code of the environment.
 func lockState(dir string) (*stateLock, error) {
-	if err := os.MkdirAll(dir, 0o750); err != nil {
-		return nil, exitcode.With(exitcode.Environment, fmt.Errorf("making state_dir: %w; write a path that this user may write to", err))
+	for _, sub := range []string{telemetryDir, failuresDir} {
+		if err := os.MkdirAll(filepath.Join(dir, sub), 0o750); err != nil {
+			return nil, exitcode.With(exitcode.Environment, fmt.Errorf("making state_dir: %w; write a path that this user may write to", err))
+		}
 	}
 	path := filepath.Join(dir, "lock")
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o640)

@@ -68,7 +68,7 @@ func telemetryConfig(c *config.Config, version string) telemetry.Config {
 	t := telemetry.Config{
 		ServiceName: c.Telemetry.ServiceName, ServiceVersion: version, InstanceID: c.Member, Protocol: c.Telemetry.Traces.Protocol,
 		Endpoint: c.Telemetry.Traces.Endpoint, SampleRatio: c.Telemetry.Traces.SampleRatio, NoParent: c.Telemetry.Traces.Roots,
-		StateDir: filepath.Join(c.StateDir, "telemetry"),
+		StateDir: filepath.Join(c.StateDir, telemetryDir),
 	}
 	if e := c.Telemetry.Traces.Exporter; e != "none" {
 		t.Exporters = []string{e}
@@ -88,6 +88,6 @@ func failureFile(stateDir string) func(string) string {
 			}
 			return r
 		}, stream)
-		return filepath.Join(stateDir, "failures", safe+".jsonl")
+		return filepath.Join(stateDir, failuresDir, safe+".jsonl")
 	}
 }

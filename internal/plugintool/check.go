@@ -41,7 +41,11 @@ func (r *CheckReport) note(what string, err error) bool {
 func (r *CheckReport) Err() error {
 	var errs []error
 	for _, f := range r.Findings {
-		if f.cause != nil {
+		switch bad := (*config.InvalidError)(nil); {
+		case f.cause == nil:
+		case errors.As(f.cause, &bad): // which names its place
+			errs = append(errs, f.cause)
+		default:
 			errs = append(errs, fmt.Errorf("%s: %w", f.What, f.cause))
 		}
 	}

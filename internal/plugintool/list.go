@@ -64,7 +64,10 @@ func List(ctx context.Context, c *config.Config, ask bool) ([]Entry, error) {
 		}
 		if err != nil {
 			e.Error = err.Error()
-			errs = append(errs, fmt.Errorf("plugin %s: %w", p.Name, err))
+			if bad := (*config.InvalidError)(nil); !errors.As(err, &bad) { // which names its place
+				err = fmt.Errorf("plugin %s: %w", p.Name, err)
+			}
+			errs = append(errs, err)
 		}
 	}
 	return entries, errors.Join(errs...)

@@ -33,13 +33,18 @@ func (b *logBook) Handle(_ context.Context, r slog.Record) error {
 
 func (b *logBook) add(r slog.Record, with []slog.Attr) {
 	line := Line{Level: strings.ToLower(r.Level.String()), Text: r.Message}
-	note := func(a slog.Attr) bool {
-		switch a.Key {
-		case "trace_id":
-			line.TraceID = a.Value.String()
-		case "plugin", "pid", "generation", "span_id", "trace_flags", "process", "instance", "handler":
-		default:
-			line.Text += fmt.Sprintf(" %s=%v", a.Key, a.Value.Resolve())
+	var note func(a slog.Attr) bool
+	note = func(a slog.Attr) bool {
+		v := a.Value.Resolve()
+		switch {
+		case v.Kind() == slog.KindGroup:
+			for _, g := range v.Group() {
+				note(g)
+			}
+		case a.Key == "trace_id":
+			line.TraceID = v.String()
+		case !slices.Contains(unshown(), a.Key):
+			line.Text += fmt.Sprintf(" %s=%v", a.Key, v)
 		}
 		return true
 	}
@@ -50,6 +55,11 @@ func (b *logBook) add(r slog.Record, with []slog.Attr) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.lines = append(b.lines, line)
+}
+
+// unshown are the attributes that say what a person who tries one plugin knows.
+func unshown() []string {
+	return []string{"plugin", "pid", "generation", "span_id", "trace_flags", "process", "instance", "handler"}
 }
 
 // WithAttrs implements slog.Handler.

@@ -1,0 +1,73 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/streamd/streamd/sdk"
+	"github.com/streamd/streamd/sdk/serve"
+)
+
+// ordersConfig is the config of the test plugin's handlers.
+type ordersConfig struct {
+	Currency string       `json:"currency"`
+	Slow     sdk.Duration `json:"slow,omitempty"`
+	File     string       `json:"file,omitempty"` // gets a line for each message: topic, body
+}
+
+type orders struct {
+	config ordersConfig
+	env    sdk.Env
+}
+
+func newOrders(_ context.Context, c ordersConfig, env sdk.Env) (*orders, error) {
+	if c.Currency == "none" {
+		return nil, errors.New("the currency none does not exist")
+	}
+	return &orders{c, env}, nil
+}
+
+// Handle does what the body says.
+func (o *orders) Handle(ctx context.Context, m *sdk.Message) error {
+	body := string(m.Body())
+	o.env.Logger.InfoContext(ctx, "got an order", "body", body)
+	word, rest, _ := strings.Cut(body, " ")
+	switch word {
+	case "fail":
+		return errors.New("no luck with " + rest)
+	case "later":
+		return sdk.RetryAfter(errors.New("busy"), 5*time.Second)
+	case "reject":
+		return sdk.Reject("bad_order", errors.New("not an order: "+rest))
+	case "die":
+		os.Exit(7)
+	case "emit":
+		m.Emit(sdk.Output{Topic: "Invoices", Body: []byte(rest + " " + o.config.Currency)})
+	}
+	if d := time.Duration(o.config.Slow); d > 0 {
+		timer := time.NewTimer(d)
+		defer timer.Stop()
+		<-timer.C // heeds no context, as a call into an old library
+	}
+	return o.write(m.Topic() + " " + body + "\n")
+}
+
+func (o *orders) write(line string) error {
+	if o.config.File == "" {
+		return nil
+	}
+	f, err := os.OpenFile(o.config.File, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(line)
+	return errors.Join(err, f.Close())
+}
+
+func servePlugin() {
+	serve.Main(sdk.Info{Name: "orders", Version: "1.2.3"},
+		sdk.Component("invoice", newOrders).WithSummary("does what the body of an order says"))
+}

@@ -1,0 +1,183 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/streamd/streamd/internal/broker"
+)
+
+// TestScripts runs testdata/script: real processes, real signals, an in-memory broker on a real port.
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir: "testdata/script",
+		Setup: func(env *testscript.Env) error {
+			env.Setenv("NAMESRV_ADDR", "")
+			env.Setenv("HOME", env.WorkDir)
+			env.Values["stage"] = &stage{}
+			return nil
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"broker": cmdBroker, "put": cmdPut, "stored": cmdStored, "await": cmdAwait,
+			"start": cmdStart, "signal": cmdSignal, "exit": cmdExit, "committed": cmdCommitted,
+		},
+	})
+}
+
+// stage is what a script has started.
+type stage struct {
+	broker  *broker.Broker
+	streamd map[string]*process
+}
+
+// process is a streamd in the background.
+type process struct {
+	cmd  *exec.Cmd
+	done chan error
+}
+
+func of(ts *testscript.TestScript) *stage { return ts.Value("stage").(*stage) }
+
+// patience bounds every wait of a script.
+const patience = 30 * time.Second
+
+// eventually waits until ok says yes, and tells what was missing when it does not.
+func eventually(ts *testscript.TestScript, ok func() (bool, string)) {
+	ticker := time.NewTicker(20 * time.Millisecond)
+	defer ticker.Stop()
+	late := time.NewTimer(patience)
+	defer late.Stop()
+	for {
+		yes, missing := ok()
+		if yes {
+			return
+		}
+		select {
+		case <-ticker.C:
+		case <-late.C:
+			ts.Fatalf("after %s: %s", patience, missing)
+		}
+	}
+}
+
+// broker TOPIC...: starts a broker with these topics and sets $BROKER to its address.
+func cmdBroker(ts *testscript.TestScript, _ bool, topics []string) {
+	b := broker.New(broker.Config{DelayLevels: []time.Duration{10 * time.Millisecond, 20 * time.Millisecond, 30 * time.Millisecond, 40 * time.Millisecond}})
+	ts.Check(b.Start())
+	ts.Defer(func() { ts.Check(b.Close()) })
+	of(ts).broker = b
+	ts.Setenv("BROKER", b.Address())
+	for _, topic := range topics {
+		b.CreateTopic(topic, 4)
+	}
+}
+
+// put TOPIC BODY...: stores messages.
+func cmdPut(ts *testscript.TestScript, _ bool, args []string) {
+	for i, body := range args[1:] {
+		ts.Check(of(ts).broker.Put(broker.Message{Topic: args[0], Queue: int32(i % 4), Body: []byte(body)}))
+	}
+}
+
+// stored TOPIC N: waits until the broker holds N messages of a topic.
+func cmdStored(ts *testscript.TestScript, _ bool, args []string) {
+	n, err := strconv.Atoi(args[1])
+	ts.Check(err)
+	eventually(ts, func() (bool, string) {
+		got := len(of(ts).broker.Messages(args[0]))
+		return got == n, fmt.Sprintf("%s holds %d messages, want %d", args[0], got, n)
+	})
+}
+
+// committed GROUP TOPIC N: waits until the committed offsets of a topic's queues add up to N.
+func cmdCommitted(ts *testscript.TestScript, _ bool, args []string) {
+	n, err := strconv.ParseInt(args[2], 10, 64)
+	ts.Check(err)
+	eventually(ts, func() (bool, string) {
+		sum := int64(0)
+		for q := range int32(4) {
+			if offset, ok := of(ts).broker.Committed(args[0], args[1], q); ok {
+				sum += offset
+			}
+		}
+		return sum == n, fmt.Sprintf("%s has committed %d of %s, want %d", args[0], sum, args[1], n)
+	})
+}
+
+// await FILE REGEXP [N]: waits until a file has N matches, or one.
+func cmdAwait(ts *testscript.TestScript, _ bool, args []string) {
+	n := 1
+	if len(args) > 2 {
+		var err error
+		n, err = strconv.Atoi(args[2])
+		ts.Check(err)
+	}
+	re := regexp.MustCompile("(?m)" + args[1])
+	path := ts.MkAbs(args[0])
+	eventually(ts, func() (bool, string) {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return false, err.Error()
+		}
+		return len(re.FindAll(text, -1)) >= n, fmt.Sprintf("%s has too few matches of %s:\n%s", args[0], args[1], text)
+	})
+}
+
+// start NAME ARG...: runs streamd in the background, its log in the file NAME.log.
+func cmdStart(ts *testscript.TestScript, _ bool, args []string) {
+	log, err := os.Create(ts.MkAbs(args[0] + ".log"))
+	ts.Check(err)
+	path, err := exec.LookPath("streamd")
+	ts.Check(err)
+	cmd := exec.Command(path, args[1:]...) //nolint:noctx // ended by the script, or when it ends
+	cmd.Dir, cmd.Stderr, cmd.Stdout = ts.MkAbs("."), log, log
+	cmd.Env = append(os.Environ(), "HOME="+ts.Getenv("HOME"), "NAMESRV_ADDR="+ts.Getenv("NAMESRV_ADDR"), "BROKER="+ts.Getenv("BROKER"), "TMPDIR="+ts.Getenv("TMPDIR"))
+	ts.Check(cmd.Start())
+	p := &process{cmd: cmd, done: make(chan error, 1)}
+	go func() { p.done <- cmd.Wait() }()
+	s := of(ts)
+	if s.streamd == nil {
+		s.streamd = map[string]*process{}
+	}
+	s.streamd[args[0]] = p
+	ts.Defer(func() {
+		if p.cmd.ProcessState == nil {
+			_ = p.cmd.Process.Kill() //nolint:errcheck // it may have ended by now
+			<-p.done
+		}
+		ts.Check(log.Close())
+	})
+}
+
+// signal NAME TERM|INT|HUP|KILL: signals a started streamd.
+func cmdSignal(ts *testscript.TestScript, _ bool, args []string) {
+	signals := map[string]os.Signal{"TERM": syscall.SIGTERM, "INT": syscall.SIGINT, "HUP": syscall.SIGHUP, "KILL": syscall.SIGKILL}
+	ts.Check(of(ts).streamd[args[0]].cmd.Process.Signal(signals[args[1]]))
+}
+
+// exit NAME CODE: waits until a started streamd has ended, and compares its exit code.
+func cmdExit(ts *testscript.TestScript, _ bool, args []string) {
+	p := of(ts).streamd[args[0]]
+	late := time.NewTimer(patience)
+	defer late.Stop()
+	select {
+	case <-p.done:
+		p.done <- nil
+	case <-late.C:
+		ts.Fatalf("%s has not ended after %s", args[0], patience)
+	}
+	if got := strconv.Itoa(p.cmd.ProcessState.ExitCode()); got != strings.TrimSpace(args[1]) {
+		log, err := os.ReadFile(ts.MkAbs(args[0] + ".log"))
+		ts.Check(err)
+		ts.Fatalf("%s ended with %s, want %s:\n%s", args[0], got, args[1], log)
+	}
+}
