@@ -44,7 +44,7 @@ func decodeConfig(config []byte, v reflect.Value) []Diagnostic {
 
 // validate calls the author's Validate.
 func validate(v reflect.Value) []Diagnostic {
-	checker, ok := v.Addr().Interface().(interface{ Validate() error })
+	checker, ok := reflect.TypeAssert[interface{ Validate() error }](v.Addr())
 	if !ok {
 		return nil
 	}
@@ -67,15 +67,14 @@ func At(pointer string, err error) error { return &fieldError{pointer: pointer, 
 
 // diagnosticsOf takes joined errors apart.
 func diagnosticsOf(pointer string, err error) []Diagnostic {
-	if joined, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // only the error itself can be a join
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		var all []Diagnostic
 		for _, e := range joined.Unwrap() {
 			all = append(all, diagnosticsOf(pointer, e)...)
 		}
 		return all
 	}
-	var at *fieldError
-	if errors.As(err, &at) {
+	if at, ok := errors.AsType[*fieldError](err); ok {
 		pointer = at.pointer
 	}
 	return []Diagnostic{{Severity: SeverityError, Pointer: pointer, Text: err.Error()}}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"slices"
 	"time"
 )
 
@@ -25,10 +26,8 @@ func schemaOf(t reflect.Type) ([]byte, error) {
 
 // typeSchema describes a type; within guards against types that hold themselves.
 func typeSchema(t reflect.Type, within []reflect.Type) (map[string]any, error) {
-	for _, outer := range within {
-		if outer == t {
-			return nil, fmt.Errorf("type %s holds itself", t)
-		}
+	if slices.Contains(within, t) {
+		return nil, fmt.Errorf("type %s holds itself", t)
 	}
 	switch {
 	case isDuration(t):
@@ -66,6 +65,7 @@ func typeSchema(t reflect.Type, within []reflect.Type) (map[string]any, error) {
 		if t.NumMethod() == 0 {
 			return map[string]any{}, nil
 		}
+	default:
 	}
 	return nil, fmt.Errorf("type %s cannot be read from a config", t)
 }

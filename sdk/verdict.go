@@ -89,8 +89,7 @@ func VerdictOf(err error) Verdict {
 		return Verdict{Kind: Acked}
 	}
 	v := Verdict{Kind: Retried, Class: clean(classOf(err), 128), Text: clean(err.Error(), maxText)}
-	var marked *verdictError
-	if errors.As(err, &marked) {
+	if marked, ok := errors.AsType[*verdictError](err); ok {
 		v.Delay = marked.delay
 		if marked.reject {
 			v.Kind, v.Delay = Rejected, 0

@@ -66,7 +66,8 @@ func (b *Builder) Append(rec *Record) {
 			r.Trace = extend(r.Trace, (i+1)*TraceSize)
 		}
 	}
-	p := append(r.Payload, rec.ID...)
+	p := r.Payload
+	p = append(p, rec.ID...)
 	idEnd := len(p)
 	p = append(p, rec.Keys...)
 	keysEnd := len(p)

@@ -2,7 +2,7 @@ package frame_test
 
 import (
 	"bytes"
-	"runtime"
+	goruntime "runtime"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -14,8 +14,10 @@ func TestBuilderKeepsEveryPart(t *testing.T) {
 	var b frame.Builder
 	in := []frame.Record{
 		{ID: "a"},
-		{Topic: "T", Broker: "b", Tag: "x", QueueID: 3, Offset: 1 << 40, BornMillis: 5, StoreMillis: 6, Attempt: 2, Strand: 9,
-			Trace: bytes.Repeat([]byte{7}, frame.TraceSize), ID: "id", Keys: "k", Properties: []byte("p"), Body: []byte("body")},
+		{
+			Topic: "T", Broker: "b", Tag: "x", QueueID: 3, Offset: 1 << 40, BornMillis: 5, StoreMillis: 6, Attempt: 2, Strand: 9,
+			Trace: bytes.Repeat([]byte{7}, frame.TraceSize), ID: "id", Keys: "k", Properties: []byte("p"), Body: []byte("body"),
+		},
 		{Topic: "U", Tag: "x"},
 		{Topic: "T"},
 	}
@@ -78,8 +80,10 @@ func TestSliceAndRangeAgree(t *testing.T) {
 
 func TestSteadyStateAllocatesNothingPerRecord(t *testing.T) {
 	var b frame.Builder
-	rec := frame.Record{Topic: "Orders", Broker: "broker-a", Tag: "paid", QueueID: 3, Offset: 77, Attempt: 1, BornMillis: 5,
-		StoreMillis: 6, ID: "0123456789abcdef", Keys: "k", Properties: []byte("p"), Body: make([]byte, 1024)}
+	rec := frame.Record{
+		Topic: "Orders", Broker: "broker-a", Tag: "paid", QueueID: 3, Offset: 77, Attempt: 1, BornMillis: 5,
+		StoreMillis: 6, ID: "0123456789abcdef", Keys: "k", Properties: []byte("p"), Body: make([]byte, 1024),
+	}
 	var buffer []byte
 	fill := func() {
 		b.Reset()
@@ -112,10 +116,10 @@ func TestHostileSizesAllocateLittle(t *testing.T) {
 	huge := []byte{0x12, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f}
 	for name, data := range map[string][]byte{"words": manyWords, "tags": tags, "length": huge} {
 		var b frame.Batch
-		var before, after runtime.MemStats
-		runtime.ReadMemStats(&before)
+		var before, after goruntime.MemStats
+		goruntime.ReadMemStats(&before)
 		err := frame.DecodeBatch(data, &b)
-		runtime.ReadMemStats(&after)
+		goruntime.ReadMemStats(&after)
 		if err == nil {
 			t.Errorf("%s: accepted", name)
 		}

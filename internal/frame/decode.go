@@ -99,8 +99,10 @@ func countRecords(data []byte, c *counts) error {
 }
 
 func columnName(number int) string {
-	return [...]string{"", "dict", "topic", "broker", "tag", "queue_id", "offset", "born_ms", "store_ms", "attempt", "strand",
-		"end", "trace", "payload"}[number]
+	return [...]string{
+		"", "dict", "topic", "broker", "tag", "queue_id", "offset", "born_ms", "store_ms", "attempt", "strand",
+		"end", "trace", "payload",
+	}[number]
 }
 
 // decodeRecords reads Records in two passes: count, then fill memory of the right size, at most budget bytes of it.

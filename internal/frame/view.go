@@ -155,9 +155,15 @@ func (r *Records) Validate() error {
 		name    string
 		entries int
 	}{
-		{"topic", len(r.Topic)}, {"broker", len(r.Broker)}, {"tag", len(r.Tag)}, {"queue_id", len(r.QueueID)},
-		{"offset", len(r.Offset)}, {"born_ms", len(r.BornMillis)}, {"store_ms", len(r.StoreMillis)},
-		{"attempt", len(r.Attempt)}, {"strand", len(r.Strand)},
+		{"topic", len(r.Topic)},
+		{"broker", len(r.Broker)},
+		{"tag", len(r.Tag)},
+		{"queue_id", len(r.QueueID)},
+		{"offset", len(r.Offset)},
+		{"born_ms", len(r.BornMillis)},
+		{"store_ms", len(r.StoreMillis)},
+		{"attempt", len(r.Attempt)},
+		{"strand", len(r.Strand)},
 	} {
 		if c.entries != 0 && c.entries != n {
 			return fmt.Errorf("column %s has %d entries for %d records", c.name, c.entries, n)

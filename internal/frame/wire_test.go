@@ -7,11 +7,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/testing/protocmp"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/streamd/streamd/internal/frame"
 	"github.com/streamd/streamd/sdk/pluginv1"
@@ -227,13 +226,17 @@ func TestSmallFrames(t *testing.T) {
 		want proto.Message
 	}{
 		{"cancel", frame.AppendCancel(nil, 7, []uint32{1, 300}), &pluginv1.HostFrame{F: &pluginv1.HostFrame_Cancel{
-			Cancel: &pluginv1.Cancel{Seq: 7, Index: []uint32{1, 300}}}}},
+			Cancel: &pluginv1.Cancel{Seq: 7, Index: []uint32{1, 300}},
+		}}},
 		{"host credit", frame.AppendHostCredit(nil, 1<<20), &pluginv1.HostFrame{F: &pluginv1.HostFrame_Outputs{
-			Outputs: &pluginv1.Credit{N: 1 << 20}}}},
+			Outputs: &pluginv1.Credit{N: 1 << 20},
+		}}},
 		{"plugin credit", frame.AppendPluginCredit(nil, 0), &pluginv1.PluginFrame{F: &pluginv1.PluginFrame_Records{
-			Records: &pluginv1.Credit{}}}},
+			Records: &pluginv1.Credit{},
+		}}},
 		{"started", frame.AppendStarted(nil, frame.Ref{Seq: 5, Index: 200}), &pluginv1.PluginFrame{F: &pluginv1.PluginFrame_Started{
-			Started: &pluginv1.Started{Seq: 5, Index: 200}}}},
+			Started: &pluginv1.Started{Seq: 5, Index: 200},
+		}}},
 	} {
 		got := c.want.ProtoReflect().New().Interface()
 		if err := proto.Unmarshal(c.data, got); err != nil {

@@ -33,6 +33,7 @@ func TestOrders(t *testing.T) {
 			if r.Class != "no_customer" {
 				t.Errorf("order %d: %+v", i, r)
 			}
+		default:
 		}
 	}
 	if counts[sdktest.Retried] == 0 || counts[sdktest.Rejected] == 0 || counts[sdktest.Acked] == 0 {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -86,7 +87,7 @@ func start(t *testing.T, plugin string, env ...string) (cmd *exec.Cmd, handshake
 		t.Fatal(err)
 	}
 	cmd = exec.CommandContext(t.Context(), plugin)
-	cmd.Env = append(env, border.CookieKey+"="+border.CookieValue, "PLUGIN_PROTOCOL_VERSIONS=1", "PLUGIN_UNIX_SOCKET_DIR="+t.TempDir())
+	cmd.Env = append(slices.Clone(env), border.CookieKey+"="+border.CookieValue, "PLUGIN_PROTOCOL_VERSIONS=1", "PLUGIN_UNIX_SOCKET_DIR="+t.TempDir())
 	cmd.Stderr = writer
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -155,7 +156,10 @@ func TestSIGINTIsIgnoredAndTheParentsDeathIsNot(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { _, err := io.Copy(io.Discard, lines); ended <- err }() // EOF when the last writer of stdout is gone
 	select {
-	case <-ended:
+	case err := <-ended:
+		if err != nil {
+			t.Error(err)
+		}
 	case <-time.After(5 * time.Second):
 		_ = syscall.Kill(pid, syscall.SIGKILL)
 		t.Error("the plugin outlived its parent by 5 s")

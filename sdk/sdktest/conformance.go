@@ -78,17 +78,20 @@ func checkHandler(t *testing.T, start func(*testing.T) *Plugin, component, confi
 	t.Run("answers each message once", func(t *testing.T) {
 		h := configured(t)
 		for _, n := range []int{1, 2, 256, 1024} {
-			deliver(t, h, Options{Credits: 4096}, sample(n, 10))
+			deliver(t, h, Options{Credits: 4096}, sample(n))
 		}
 	})
 	t.Run("odd messages", func(t *testing.T) {
 		deliver(t, configured(t), Options{}, []Message{
-			{ID: "empty", Body: []byte{}}, {ID: "large", Body: make([]byte, 5<<20)}, {ID: "binary", Body: []byte("\x00\xff\x01\x02")},
-			{ID: "\xff", Keys: []string{"\xff"}, Properties: map[string]string{"": "", "a": "\xff"}}, {ID: "late", Attempt: 17},
+			{ID: "empty", Body: []byte{}},
+			{ID: "large", Body: make([]byte, 5<<20)},
+			{ID: "binary", Body: []byte("\x00\xff\x01\x02")},
+			{ID: "\xff", Keys: []string{"\xff"}, Properties: map[string]string{"": "", "a": "\xff"}},
+			{ID: "late", Attempt: 17},
 		})
 	})
 	t.Run("strands", func(t *testing.T) {
-		batch := sample(60, 10)
+		batch := sample(60)
 		for i := range batch {
 			batch[i].Strand = uint32(i%3) + 1
 		}
@@ -97,21 +100,21 @@ func checkHandler(t *testing.T, start func(*testing.T) *Plugin, component, confi
 	t.Run("gives credits back", func(t *testing.T) {
 		lane := configured(t).Open(Options{Credits: 16})
 		for range 8 {
-			wait(lane, lane.Send(sample(16, 10)...), 16)
+			wait(lane, lane.Send(sample(16)...), 16)
 		}
 		lane.Credits(16 + 7*16)
 		lane.Drain()
 	})
 	t.Run("drains", func(t *testing.T) {
 		lane := configured(t).Open(Options{Concurrency: 1})
-		seq := lane.Send(sample(100, 10)...)
+		seq := lane.Send(sample(100)...)
 		lane.Drain()
 		lane.Wait(seq, 100)
 	})
 	t.Run("several lanes", func(t *testing.T) {
 		h := configured(t)
 		first, second := h.Open(Options{}), h.Open(Options{Lane: 1})
-		a, b := first.Send(sample(10, 10)...), second.Send(sample(10, 10)...)
+		a, b := first.Send(sample(10)...), second.Send(sample(10)...)
 		wait(second, b, 10)
 		wait(first, a, 10)
 		first.Drain()
@@ -120,12 +123,12 @@ func checkHandler(t *testing.T, start func(*testing.T) *Plugin, component, confi
 	t.Run("survives a host that goes", func(t *testing.T) {
 		h := configured(t)
 		lane := h.Open(Options{})
-		lane.Send(sample(50, 10)...)
+		lane.Send(sample(50)...)
 		lane.Close()
-		deliver(t, h, Options{}, sample(3, 10))
+		deliver(t, h, Options{}, sample(3))
 	})
 	t.Run("deadline", func(t *testing.T) {
-		deliver(t, configured(t), Options{Deadline: 20 * time.Millisecond}, sample(3, 10))
+		deliver(t, configured(t), Options{Deadline: 20 * time.Millisecond}, sample(3))
 	})
 }
 
@@ -143,10 +146,10 @@ func wait(lane *Lane, seq uint64, n int) {
 	lane.Wait(seq, n)
 }
 
-func sample(n, size int) []Message {
+func sample(n int) []Message {
 	out := make([]Message, n)
 	for i := range out {
-		out[i] = Message{ID: fmt.Sprintf("sdktest-%d", i), Body: make([]byte, size), QueueID: int32(i % 4), Offset: int64(i)}
+		out[i] = Message{ID: fmt.Sprintf("sdktest-%d", i), Body: make([]byte, 10), QueueID: int32(i % 4), Offset: int64(i)}
 	}
 	return out
 }

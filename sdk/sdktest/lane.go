@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -116,7 +117,7 @@ func (h *Handler) Open(o Options) *Lane {
 	if o.OutputBytes == 0 {
 		o.OutputBytes = 8 << 20
 	}
-	ctx, cancel := context.WithCancel(context.Background()) //nolint:usetesting // ends in Cleanup, after t.Context
+	ctx, cancel := context.WithCancel(context.Background())
 	stream, err := h.plugin.client.Lane(ctx)
 	if err != nil {
 		cancel()
@@ -125,14 +126,15 @@ func (h *Handler) Open(o Options) *Lane {
 	l := &Lane{t: h.t, stream: stream, cancel: cancel, options: o, frames: make(chan any, 1), state: lanes{results: map[frame.Ref]Result{}}}
 	l.send(&pluginv1.HostFrame{F: &pluginv1.HostFrame_Open{Open: &pluginv1.Open{
 		Instance: h.instance, Stream: "sdktest", Concurrency: uint32(o.Concurrency), Credits: uint32(o.Credits),
-		Generation: o.Generation, Lane: o.Lane}}})
+		Generation: o.Generation, Lane: o.Lane,
+	}}})
 	if o.OutputBytes > 0 {
 		l.Grant(o.OutputBytes)
 	}
 	go l.read()
 	h.t.Cleanup(func() {
 		cancel()
-		for range l.frames { //nolint:revive // the reader ends with its stream
+		for range l.frames {
 		}
 	})
 	l.until("Opened", func() bool { return l.state.credits > 0 })
@@ -254,14 +256,7 @@ func (l *Lane) Credits(n int) {
 // Started waits until the plugin says that a message runs long.
 func (l *Lane) Started(seq uint64, index uint32) {
 	l.t.Helper()
-	l.until("Started", func() bool {
-		for _, ref := range l.state.started {
-			if ref == (frame.Ref{Seq: seq, Index: index}) {
-				return true
-			}
-		}
-		return false
-	})
+	l.until("Started", func() bool { return slices.Contains(l.state.started, frame.Ref{Seq: seq, Index: index}) })
 }
 
 // until reads frames until a condition holds.

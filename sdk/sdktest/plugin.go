@@ -31,14 +31,14 @@ type Plugin struct {
 }
 
 // Start serves components in this process.
-func Start(t testing.TB, specs ...sdk.Spec) *Plugin {
-	t.Helper()
-	logger := slog.New(slog.NewTextHandler(t.Output(), nil))
+func Start(tb testing.TB, specs ...sdk.Spec) *Plugin {
+	tb.Helper()
+	logger := slog.New(slog.NewTextHandler(tb.Output(), nil))
 	server, err := serve.NewServer(sdk.Info{Name: "sdktest", Version: "0"}, specs, logger, nil, nil)
 	if err != nil {
-		t.Fatalf("serving the components: %v", err)
+		tb.Fatalf("serving the components: %v", err)
 	}
-	link := newLink(t)
+	link := newLink(tb)
 	listener := bufconn.Listen(1 << 20)
 	g := grpc.NewServer(link.ServerOptions()...)
 	server.Register(g)
@@ -48,26 +48,29 @@ func Start(t testing.TB, specs ...sdk.Spec) *Plugin {
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return listener.DialContext(ctx) }))
 	conn, err := grpc.NewClient("passthrough:///plugin", options...)
 	if err != nil {
-		t.Fatalf("connecting to the components: %v", err)
+		tb.Fatalf("connecting to the components: %v", err)
 	}
-	t.Cleanup(func() {
+	tb.Cleanup(func() {
 		_ = conn.Close()
 		g.Stop()
-		<-served
+		if err := <-served; err != nil {
+			tb.Errorf("serving the components: %v", err)
+		}
 		server.Close()
 	})
-	return &Plugin{t: t, client: pluginv1.NewPluginClient(conn)}
+	return &Plugin{t: tb, client: pluginv1.NewPluginClient(conn)}
 }
 
 // StartBinary starts a plugin binary as streamd does, with AutoMTLS. env adds to an empty environment: NAME=value.
-func StartBinary(t testing.TB, path string, env ...string) *Plugin {
-	t.Helper()
+func StartBinary(tb testing.TB, path string, env ...string) *Plugin {
+	tb.Helper()
 	cmd := exec.Command(path) //nolint:noctx // go-plugin ends the process, with a deadline of its own
 	cmd.Env = env
-	link := newLink(t)
+	link := newLink(tb)
 	client := goplugin.NewClient(&goplugin.ClientConfig{
 		HandshakeConfig: goplugin.HandshakeConfig{
-			ProtocolVersion: border.ProtocolVersion, MagicCookieKey: border.CookieKey, MagicCookieValue: border.CookieValue},
+			ProtocolVersion: border.ProtocolVersion, MagicCookieKey: border.CookieKey, MagicCookieValue: border.CookieValue,
+		},
 		VersionedPlugins: map[int]goplugin.PluginSet{border.ProtocolVersion: {border.PluginName: dispenser{}}},
 		Cmd:              cmd,
 		AutoMTLS:         true,
@@ -75,26 +78,26 @@ func StartBinary(t testing.TB, path string, env ...string) *Plugin {
 		AllowedProtocols: []goplugin.Protocol{goplugin.ProtocolGRPC},
 		GRPCDialOptions:  link.DialOptions(),
 		StartTimeout:     callTimeout,
-		Stderr:           t.Output(),
+		Stderr:           tb.Output(),
 		Logger:           hclog.New(&hclog.LoggerOptions{Output: io.Discard, Level: hclog.Off}),
 	})
-	t.Cleanup(client.Kill)
+	tb.Cleanup(client.Kill)
 	protocol, err := client.Client()
 	if err != nil {
-		t.Fatalf("starting %s: %v", path, err)
+		tb.Fatalf("starting %s: %v", path, err)
 	}
 	raw, err := protocol.Dispense(border.PluginName)
 	if err != nil {
-		t.Fatalf("starting %s: %v", path, err)
+		tb.Fatalf("starting %s: %v", path, err)
 	}
-	return &Plugin{t: t, client: raw.(pluginv1.PluginClient)} //nolint:errcheck,forcetypeassert // dispenser returns nothing else
+	return &Plugin{t: tb, client: raw.(pluginv1.PluginClient)}
 }
 
-func newLink(t testing.TB) *border.Link {
-	t.Helper()
+func newLink(tb testing.TB) *border.Link {
+	tb.Helper()
 	link, err := border.NewLink()
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return link
 }

@@ -135,8 +135,10 @@ func (l *lane) collectAnswers() {
 // reportBatch sends the news of one batch and returns how many records they answer.
 func (l *lane) reportBatch(b *batch) int {
 	r := &l.results
-	*r = frame.Results{Seq: b.Seq, AckRuns: r.AckRuns[:0], Verdicts: r.Verdicts[:0], Cause: r.Cause[:0],
-		OutputDelay: r.OutputDelay[:0], OutputShardingKey: r.OutputShardingKey[:0]}
+	*r = frame.Results{
+		Seq: b.Seq, AckRuns: r.AckRuns[:0], Verdicts: r.Verdicts[:0], Cause: r.Cause[:0],
+		OutputDelay: r.OutputDelay[:0], OutputShardingKey: r.OutputShardingKey[:0],
+	}
 	l.outputs.Reset()
 	n := l.newAcks(b)
 	for _, a := range l.ready[b] {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -167,7 +168,9 @@ func (l *lane) take(in *border.In) error {
 		if err != nil {
 			return err
 		}
-		l.withdraw(func(t *task) bool { return t.batch.Seq == seq && (len(index) == 0 || contains(index, uint32(t.index))) })
+		l.withdraw(func(t *task) bool {
+			return t.batch.Seq == seq && (len(index) == 0 || slices.Contains(index, uint32(t.index)))
+		})
 		return nil
 	case frame.HostCredit:
 		n, err := frame.DecodeNumber(in.Message)
@@ -189,15 +192,6 @@ func (l *lane) take(in *border.In) error {
 		return fmt.Errorf("frame %d (%T) is not expected on an open lane", in.Number, in.Cold)
 	}
 	return nil
-}
-
-func contains(list []uint32, v uint32) bool {
-	for _, x := range list {
-		if x == v {
-			return true
-		}
-	}
-	return false
 }
 
 func (l *lane) takeBatch(message []byte) error {

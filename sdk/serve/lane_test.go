@@ -78,7 +78,8 @@ func TestConcurrencyIsABound(t *testing.T) {
 	lane := open(t, handler(func(ctx context.Context, _ *sdk.Message) error {
 		n := running.Add(1)
 		defer running.Add(-1)
-		for m := most.Load(); n > m && !most.CompareAndSwap(m, n); m = most.Load() {
+		for m := most.Load(); n > m && !most.CompareAndSwap(m, n); {
+			m = most.Load()
 		}
 		if n == 3 {
 			once.Do(func() { close(reached) })
@@ -290,8 +291,10 @@ func TestOutputsRideWithTheirVerdictAndWaitForCredit(t *testing.T) {
 			return errors.New("failed after all")
 		}
 		if m.ID() != "0" {
-			m.Emit(sdk.Output{Topic: "Out", Tag: "t", Keys: []string{"a", "b"}, Body: make([]byte, 1000), Delay: time.Second,
-				Properties: map[string]string{"x": "1", "a": "2"}, ShardingKey: m.ID()})
+			m.Emit(sdk.Output{
+				Topic: "Out", Tag: "t", Keys: []string{"a", "b"}, Body: make([]byte, 1000), Delay: time.Second,
+				Properties: map[string]string{"x": "1", "a": "2"}, ShardingKey: m.ID(),
+			})
 		}
 		return nil
 	}), sdktest.Options{OutputBytes: 1500, Concurrency: 1})
@@ -346,8 +349,10 @@ func TestWhatAHandlerSees(t *testing.T) {
 		}
 		return nil
 	})).Configure("h", "")
-	allAcked(t, h.Deliver(sdktest.Message{ID: "m-1", Topic: "Orders", Broker: "b", Tag: "paid", Keys: []string{"a", "b"},
-		Properties: map[string]string{"k": "v"}, Body: []byte("hello"), QueueID: 7, Offset: 42, Attempt: 3, Trace: traceBytes}))
+	allAcked(t, h.Deliver(sdktest.Message{
+		ID: "m-1", Topic: "Orders", Broker: "b", Tag: "paid", Keys: []string{"a", "b"},
+		Properties: map[string]string{"k": "v"}, Body: []byte("hello"), QueueID: 7, Offset: 42, Attempt: 3, Trace: traceBytes,
+	}))
 }
 
 func TestAHostThatGoesEndsTheContexts(t *testing.T) {

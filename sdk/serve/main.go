@@ -11,9 +11,8 @@ import (
 	"sync"
 	"time"
 
-	goplugin "github.com/hashicorp/go-plugin"
-
 	hclog "github.com/hashicorp/go-hclog"
+	goplugin "github.com/hashicorp/go-plugin"
 	"google.golang.org/grpc"
 
 	"github.com/streamd/streamd/internal/border"
@@ -69,7 +68,8 @@ func run(info sdk.Info, specs []sdk.Spec) error {
 	os.Stdout = handshakeOut
 	goplugin.Serve(&goplugin.ServeConfig{
 		HandshakeConfig: goplugin.HandshakeConfig{
-			ProtocolVersion: border.ProtocolVersion, MagicCookieKey: border.CookieKey, MagicCookieValue: border.CookieValue},
+			ProtocolVersion: border.ProtocolVersion, MagicCookieKey: border.CookieKey, MagicCookieValue: border.CookieValue,
+		},
 		VersionedPlugins: map[int]goplugin.PluginSet{border.ProtocolVersion: {border.PluginName: &service{server: server}}},
 		Logger:           hclog.New(&hclog.LoggerOptions{Output: io.Discard, Level: hclog.Off}),
 		GRPCServer: func(options []grpc.ServerOption) *grpc.Server {

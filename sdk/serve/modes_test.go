@@ -217,7 +217,8 @@ func TestLogLines(t *testing.T) {
 	var out bytes.Buffer
 	logger := serve.NewLogger(&out, slog.LevelDebug).With("level", 7, "instance", "billing")
 	ctx := trace.ContextWithSpanContext(t.Context(), trace.NewSpanContext(trace.SpanContextConfig{
-		TraceID: trace.TraceID{1}, SpanID: trace.SpanID{2}, TraceFlags: 1}))
+		TraceID: trace.TraceID{1}, SpanID: trace.SpanID{2}, TraceFlags: 1,
+	}))
 	logger.InfoContext(ctx, "paid \xff", "msg", 5, "@message", []int{1}, "order", 42)
 	logger.WithGroup("g").Warn("grouped", "msg", 1)
 	logger.Debug("plain")

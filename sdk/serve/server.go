@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime/debug"
+	"strings"
 	"sync"
 
 	"google.golang.org/grpc"
@@ -62,8 +63,10 @@ func NewServer(info sdk.Info, specs []sdk.Spec, logger *slog.Logger, page *frame
 		}
 		seen[specs[i].Name] = true
 	}
-	return &Server{info: info, specs: specs, logger: logger, page: page, ready: ready,
-		instances: make(map[string]*instance), lanes: make(map[*lane]struct{})}, nil
+	return &Server{
+		info: info, specs: specs, logger: logger, page: page, ready: ready,
+		instances: make(map[string]*instance), lanes: make(map[*lane]struct{}),
+	}, nil
 }
 
 // Register adds the service to a gRPC server that was made with border options.
@@ -88,8 +91,10 @@ func (s *Server) Describe(context.Context, *pluginv1.DescribeRequest) (*pluginv1
 		c := &pluginv1.Component{Name: spec.Name, Summary: spec.Summary, ConfigSchema: string(spec.Schema)}
 		if spec.Kind == sdk.KindStrategy {
 			c.Kind = pluginv1.Component_KIND_STRATEGY
-			c.Needs = &pluginv1.Needs{Partial: spec.Needs.Partial, Attributes: spec.Needs.Attributes, Previous: spec.Needs.Previous,
-				PerMember: spec.Needs.PerMember}
+			c.Needs = &pluginv1.Needs{
+				Partial: spec.Needs.Partial, Attributes: spec.Needs.Attributes, Previous: spec.Needs.Previous,
+				PerMember: spec.Needs.PerMember,
+			}
 		} else {
 			c.Kind, c.Modes = pluginv1.Component_KIND_HANDLER, []string{string(spec.Mode)}
 		}
@@ -103,7 +108,7 @@ func (s *Server) Configure(ctx context.Context, r *pluginv1.ConfigureRequest) (*
 	s.enter()
 	spec := s.spec(r.GetComponent())
 	if spec == nil {
-		return answer1("", fmt.Sprintf("plugin %q has no component %q", s.info.Name, r.GetComponent()), "one of "+s.names()), nil
+		return refusal("", fmt.Sprintf("plugin %q has no component %q", s.info.Name, r.GetComponent()), "one of "+s.names()), nil
 	}
 	// What the author starts while building must outlive the call.
 	env := sdk.Env{Instance: r.GetInstance(), Logger: s.logger.With("instance", r.GetInstance())}
@@ -122,7 +127,7 @@ func (s *Server) Configure(ctx context.Context, r *pluginv1.ConfigureRequest) (*
 	}
 	in, err := newInstance(spec, built)
 	if err != nil {
-		return answer1("", err.Error(), ""), nil
+		return refusal("", err.Error(), ""), nil
 	}
 	out.Needs = needsOf(in.solver)
 	s.mu.Lock()
@@ -130,7 +135,7 @@ func (s *Server) Configure(ctx context.Context, r *pluginv1.ConfigureRequest) (*
 	if old != nil && old.lanes > 0 {
 		s.mu.Unlock()
 		in.close(s.logger)
-		return answer1("", fmt.Sprintf("instance %q is at work and cannot be replaced", r.GetInstance()), "start a new process"), nil
+		return refusal("", fmt.Sprintf("instance %q is at work and cannot be replaced", r.GetInstance()), "start a new process"), nil
 	}
 	s.instances[r.GetInstance()] = in
 	s.mu.Unlock()
@@ -140,16 +145,17 @@ func (s *Server) Configure(ctx context.Context, r *pluginv1.ConfigureRequest) (*
 	return out, nil
 }
 
-func answer1(pointer, text, hint string) *pluginv1.ConfigureResponse {
+func refusal(pointer, text, hint string) *pluginv1.ConfigureResponse {
 	return &pluginv1.ConfigureResponse{Diagnostics: []*pluginv1.Diagnostic{
-		{Severity: pluginv1.Diagnostic_SEVERITY_ERROR, Pointer: pointer, Text: utf8Text(text), Hint: hint}}}
+		{Severity: pluginv1.Diagnostic_SEVERITY_ERROR, Pointer: pointer, Text: utf8Text(text), Hint: hint},
+	}}
 }
 
 func newInstance(spec *sdk.Spec, built any) (*instance, error) {
 	in := &instance{spec: spec}
 	in.revoker, _ = built.(sdk.Revoker)
 	in.closer, _ = built.(sdk.Closer)
-	ok := false
+	var ok bool
 	switch {
 	case spec.Kind == sdk.KindStrategy:
 		in.solver, ok = built.(Solver)
@@ -176,14 +182,11 @@ func (s *Server) spec(name string) *sdk.Spec {
 }
 
 func (s *Server) names() string {
-	names := ""
+	names := make([]string, len(s.specs))
 	for i := range s.specs {
-		if i > 0 {
-			names += ", "
-		}
-		names += s.specs[i].Name
+		names[i] = s.specs[i].Name
 	}
-	return names
+	return strings.Join(names, ", ")
 }
 
 // Health counts records in hand; that it answers at all is the sign of life.

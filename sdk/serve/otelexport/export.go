@@ -43,7 +43,7 @@ func Start(info sdk.Info) (stop func()) {
 	}
 	provider, err := newProvider(context.Background(), info, socket)
 	if err != nil {
-		slog.Default().Error("exporting spans", "socket", socket, "error", err) //nolint:sloglint // Main has not set up its own yet
+		slog.Default().Error("exporting spans", "socket", socket, "error", err)
 		return func() {}
 	}
 	otel.SetTracerProvider(provider)
@@ -52,7 +52,7 @@ func Start(info sdk.Info) (stop func()) {
 		ctx, cancel := context.WithTimeout(context.Background(), stopTimeout)
 		defer cancel()
 		if err := provider.Shutdown(ctx); err != nil {
-			slog.Default().Warn("sending the last spans", "error", err) //nolint:sloglint // nothing else is left here
+			slog.Default().Warn("sending the last spans", "error", err)
 		}
 	}
 }

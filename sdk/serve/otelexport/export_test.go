@@ -38,7 +38,12 @@ func TestSpansReachTheHost(t *testing.T) {
 	collector.RegisterTraceServiceServer(server, r)
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(listener) }()
-	defer func() { server.Stop(); <-served }()
+	defer func() {
+		server.Stop()
+		if err := <-served; err != nil {
+			t.Error(err)
+		}
+	}()
 
 	provider, err := newProvider(t.Context(), sdk.Info{Name: "acme", Version: "1"}, socket)
 	if err != nil {
@@ -46,7 +51,8 @@ func TestSpansReachTheHost(t *testing.T) {
 	}
 	attempt := func(flags trace.TraceFlags) context.Context {
 		return trace.ContextWithRemoteSpanContext(t.Context(), trace.NewSpanContext(trace.SpanContextConfig{
-			TraceID: trace.TraceID{1, 2}, SpanID: trace.SpanID{3}, TraceFlags: flags, Remote: true}))
+			TraceID: trace.TraceID{1, 2}, SpanID: trace.SpanID{3}, TraceFlags: flags, Remote: true,
+		}))
 	}
 	tracer := provider.Tracer("author")
 	_, sampled := tracer.Start(attempt(1), "charge")

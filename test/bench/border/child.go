@@ -9,7 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
-	"runtime"
+	goruntime "runtime"
 	"strings"
 
 	"google.golang.org/grpc"
@@ -79,7 +79,7 @@ func runChild(way string) error {
 	}
 	ballast := make([]byte, 24<<20) // as serve.Main has it
 	err = g.Serve(listener)
-	runtime.KeepAlive(ballast)
+	goruntime.KeepAlive(ballast)
 	return err
 }
 
@@ -167,7 +167,8 @@ func (*standard) Lane(stream grpc.BidiStreamingServer[pluginv1.HostFrame, plugin
 			}
 		}
 		err = stream.Send(&pluginv1.PluginFrame{F: &pluginv1.PluginFrame_Results{Results: &pluginv1.Results{
-			Seq: b.GetSeq(), AckRuns: []uint32{0, uint32(len(r.GetEnd()) / 4)}}}})
+			Seq: b.GetSeq(), AckRuns: []uint32{0, uint32(len(r.GetEnd()) / 4)},
+		}}})
 		if err != nil {
 			return err
 		}

@@ -151,8 +151,10 @@ func observe(ctx context.Context, c *connection, w *window, length time.Duration
 	if records == 0 {
 		return sample{}, errors.New("nothing was answered")
 	}
-	return sample{rate: records / elapsed.Seconds(), host: (hostAfter - host).Seconds() * 1e6 / records,
-		plugin: (pluginAfter - plugin).Seconds() * 1e6 / records}, nil
+	return sample{
+		rate: records / elapsed.Seconds(), host: (hostAfter - host).Seconds() * 1e6 / records,
+		plugin: (pluginAfter - plugin).Seconds() * 1e6 / records,
+	}, nil
 }
 
 func pause(ctx context.Context, d time.Duration, failed <-chan error) error {
@@ -197,7 +199,7 @@ func cpu(pid int) (host, plugin time.Duration, err error) {
 func connect(ctx context.Context, way string, size int) (*connection, error) {
 	switch way {
 	case "in process":
-		return inProcess(size), nil
+		return inProcess(ctx, size), nil
 	case "socketpair":
 		return socketpair(ctx, size)
 	default:
@@ -206,7 +208,7 @@ func connect(ctx context.Context, way string, size int) (*connection, error) {
 }
 
 // inProcess calls the handler directly.
-func inProcess(size int) *connection {
+func inProcess(ctx context.Context, size int) *connection {
 	records := sampleRecords(size)
 	answers := make(chan int, 1)
 	closed := make(chan struct{})
@@ -214,7 +216,7 @@ func inProcess(size int) *connection {
 		send: func(uint64) error {
 			messages := sdk.NewMessages(records, size)
 			for i := range messages {
-				if err := doNothing(context.Background(), &messages[i]); err != nil {
+				if err := doNothing(ctx, &messages[i]); err != nil {
 					return err
 				}
 			}
@@ -351,7 +353,8 @@ func dial(ctx context.Context, socket string, transport credentials.TransportCre
 		return nil, fmt.Errorf("opening a lane: %w", err)
 	}
 	err = stream.Send(&pluginv1.HostFrame{F: &pluginv1.HostFrame_Open{Open: &pluginv1.Open{
-		Instance: "bench", Concurrency: 20, Credits: uint32(inFlight(size))}}})
+		Instance: "bench", Concurrency: 20, Credits: uint32(inFlight(size)),
+	}}})
 	if err != nil {
 		c.close()
 		return nil, fmt.Errorf("opening a lane: %w", err)
@@ -391,11 +394,14 @@ func (c *connection) useFrames(stream grpc.ClientStream, size int) {
 // useProtobuf is the alternative: the same columns through generated code and gRPC's standard codec.
 func (c *connection) useProtobuf(stream grpc.BidiStreamingClient[pluginv1.HostFrame, pluginv1.PluginFrame], size int) {
 	r := sampleRecords(size)
-	records := &pluginv1.Records{Dict: r.Dict, Topic: r.Topic, Broker: r.Broker, Tag: r.Tag, QueueId: r.QueueID, Offset: r.Offset,
-		BornMs: r.BornMillis, StoreMs: r.StoreMillis, Attempt: r.Attempt, End: r.End, Payload: r.Payload}
+	records := &pluginv1.Records{
+		Dict: r.Dict, Topic: r.Topic, Broker: r.Broker, Tag: r.Tag, QueueId: r.QueueID, Offset: r.Offset,
+		BornMs: r.BornMillis, StoreMs: r.StoreMillis, Attempt: r.Attempt, End: r.End, Payload: r.Payload,
+	}
 	c.send = func(seq uint64) error {
 		return stream.Send(&pluginv1.HostFrame{F: &pluginv1.HostFrame_Batch{Batch: &pluginv1.Batch{
-			Seq: seq, BudgetMs: 60_000, Records: records}}})
+			Seq: seq, BudgetMs: 60_000, Records: records,
+		}}})
 	}
 	c.receive = func() (int, error) {
 		f, err := stream.Recv()

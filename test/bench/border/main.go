@@ -13,7 +13,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"runtime"
+	goruntime "runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -31,8 +31,9 @@ func main() {
 		return
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := run(ctx); err != nil {
+	err := run(ctx)
+	stop()
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "border:", err)
 		os.Exit(1)
 	}
@@ -88,7 +89,7 @@ func run(ctx context.Context) error {
 
 func printTable(rows []string, sizes []int, samples map[string][]sample, rounds int, length time.Duration) {
 	fmt.Printf("Border, %d B bodies, medians of %d interleaved runs of %s, %d CPUs, %s %s/%s\n\n",
-		bodySize, rounds, length, runtime.NumCPU(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+		bodySize, rounds, length, goruntime.NumCPU(), goruntime.Version(), goruntime.GOOS, goruntime.GOARCH)
 	fmt.Println("| way | batch | msg/s (min–max) | of socketpair | CPU µs/msg host + plugin |")
 	fmt.Println("|---|---|---|---|---|")
 	for _, size := range sizes {
