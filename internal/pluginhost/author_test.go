@@ -13,7 +13,7 @@ import (
 )
 
 // author builds the plugin that uses the SDK.
-func author(t testing.TB) pluginhost.PluginSpec {
+func author(t *testing.T) pluginhost.PluginSpec {
 	t.Helper()
 	path := filepath.Join(scratch, "author"+strings.NewReplacer("/", "_").Replace(t.Name()))
 	if out, err := exec.Command("go", "build", "-o", path, "./testplugins/author").CombinedOutput(); err != nil {

@@ -31,6 +31,7 @@ type slot struct {
 	lastAt  time.Time
 }
 
+//nolint:contextcheck,nolintlint // a process outlives the request that wants it
 func newSlot(h *Host, f *fleet, solo bool) *slot {
 	s := &slot{
 		host: h, fleet: f, solo: solo,
