@@ -83,6 +83,7 @@ func serveBench(listener net.Listener, body []byte) {
 				case wire.ReqPullMessage:
 					resp.Body = body
 					resp.Ext = wire.EncodeFields(&wire.PullResponse{NextOffset: 32, MaxOffset: 1 << 20})
+				default: // the heartbeat: success
 				}
 				if frame, err = wire.AppendFrame(frame[:0], resp); err != nil {
 					return

@@ -96,7 +96,11 @@ func TestOutcomeOfASendBack(t *testing.T) {
 	}{
 		{&UnreachableError{Addr: "a:1", Err: unknown}, false, false}, // the heartbeat's outcome, not the request's
 		{&uncertainError{refused}, false, true},
-		{gone, true, false}, {refused, false, false}, {unknown, false, true}, {unsent, false, false}, {nil, false, false},
+		{gone, true, false},
+		{refused, false, false},
+		{unknown, false, true},
+		{unsent, false, false},
+		{nil, false, false},
 	} {
 		if IsOriginalGone(tt.err) != tt.gone || IsUnknownOutcome(tt.err) != tt.unknown {
 			t.Errorf("%v: gone %v, unknown %v", tt.err, IsOriginalGone(tt.err), IsUnknownOutcome(tt.err))

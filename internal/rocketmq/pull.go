@@ -20,23 +20,23 @@ import (
 func (c *Client) Pull(ctx context.Context, req *PullRequest) (*PullResult, error) {
 	list, err := c.replicas(ctx, req.Queue.Broker, req.Queue.Topic)
 	if err != nil {
-		return nil, fmt.Errorf("pulling from %s: %w", req.Queue, err)
+		return nil, fmt.Errorf("pulling from %s for group %s: %w", req.Queue, req.Group, err)
 	}
 	key := pullKey{req.Group, req.Queue}
 	to := c.choose(list, c.suggested.get(key))
 	r := inQueue(req.Queue, pullHeader(req))
 	r.within, r.held, r.fast = req.Hold+c.cfg.PullMargin, req.Hold > 0, len(list) > 1
 	if err := c.introduce(ctx, to, req, r.fast); err != nil {
-		return nil, fmt.Errorf("pulling from %s: %w", req.Queue, err)
+		return nil, fmt.Errorf("pulling from %s for group %s: %w", req.Queue, req.Group, err)
 	}
 	reply, err := c.send(ctx, to, r)
 	if err != nil {
-		return nil, fmt.Errorf("pulling from %s at offset %d: %w", req.Queue, req.Offset, err)
+		return nil, fmt.Errorf("pulling from %s at offset %d for group %s: %w", req.Queue, req.Offset, req.Group, err)
 	}
 	result, err := c.pulled(req, r, to, reply)
 	if err != nil {
 		reply.Release()
-		return nil, fmt.Errorf("pulling from %s at offset %d: %w", req.Queue, req.Offset, c.note(err, req.Queue.Topic))
+		return nil, fmt.Errorf("pulling from %s at offset %d for group %s: %w", req.Queue, req.Offset, req.Group, c.note(err, req.Queue.Topic))
 	}
 	c.suggested.put(key, result.suggested)
 	return &result.PullResult, nil
@@ -123,6 +123,9 @@ func (c *Client) pulled(req *PullRequest, r request, to BrokerAddr, reply *remot
 	}
 	if out.Next < 0 || out.Status == PullFound && out.Next <= req.Offset {
 		return nil, fmt.Errorf("%w: next offset %d after offset %d", ErrProtocol, out.Next, req.Offset)
+	}
+	if out.Status != PullOffsetIllegal {
+		out.Next = max(out.Next, req.Offset) // only 21 sends anybody back; a replica that lags must not
 	}
 	return out, nil
 }

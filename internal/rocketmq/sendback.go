@@ -29,7 +29,8 @@ func (c *Client) SendBack(ctx context.Context, req *SendBackRequest) error {
 		err = c.sendBack(ctx, to, req)
 	}
 	if err != nil {
-		return fmt.Errorf("sending back message %s of %s at log offset %d: %w", req.MessageID, req.Queue, req.LogOffset, err)
+		return fmt.Errorf("sending back message %s of %s at log offset %d for group %s: %w",
+			req.MessageID, req.Queue, req.LogOffset, req.Group, err)
 	}
 	return nil
 }

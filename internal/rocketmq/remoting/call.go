@@ -61,7 +61,7 @@ func (c *Conn) call(ctx context.Context, req *wire.Command, held bool) (*Reply, 
 		}
 		return nil, c.failed(req, false, err)
 	}
-	if err := c.enqueue(ctx, w.frame, req, opaque, false); err != nil {
+	if err := c.enqueue(ctx, w.frame, req, opaque); err != nil {
 		c.table.take(opaque)
 		return nil, c.failed(req, false, err)
 	}
@@ -94,23 +94,11 @@ func (c *Conn) outcome(req *wire.Command, w *waiter, o outcome) (*Reply, error) 
 	return o.reply, nil
 }
 
-// Oneway sends req without waiting for an answer; nil means handed to the writer, not delivered.
-func (c *Conn) Oneway(ctx context.Context, req *wire.Command) error {
-	opaque := c.table.number()
-	if err := c.enqueue(ctx, &outFrame{}, req, opaque, true); err != nil {
-		return c.failed(req, false, err)
-	}
-	return nil
-}
-
 // enqueue encodes a request and hands it to the writer.
-func (c *Conn) enqueue(ctx context.Context, f *outFrame, req *wire.Command, opaque int32, oneway bool) error {
+func (c *Conn) enqueue(ctx context.Context, f *outFrame, req *wire.Command, opaque int32) error {
 	cmd := *req
 	cmd.Opaque = opaque
 	cmd.Flag &^= wire.FlagResponse | wire.FlagOneway
-	if oneway {
-		cmd.Flag |= wire.FlagOneway
-	}
 	if c.cfg.Sign != nil {
 		cmd.Ext = slices.Clone(cmd.Ext)
 		if err := c.cfg.Sign(&cmd); err != nil {

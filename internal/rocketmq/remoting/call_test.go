@@ -249,13 +249,3 @@ func TestSignFailureSendsNothing(t *testing.T) {
 		t.Errorf("%d outstanding", n)
 	}
 }
-
-func TestOnewayIsMarked(t *testing.T) {
-	c, peer := connect(t, Config{})
-	if err := c.Oneway(t.Context(), ping("x")); err != nil {
-		t.Fatal(err)
-	}
-	if got := peer.next(); !got.IsOneway() || got.IsResponse() {
-		t.Errorf("flag %b", got.Flag)
-	}
-}

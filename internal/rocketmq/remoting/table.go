@@ -72,14 +72,6 @@ func (t *table) add(w *waiter) (int32, error) {
 	return t.next, nil
 }
 
-// number returns the next number for a request that gets no answer.
-func (t *table) number() int32 {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.next++
-	return t.next
-}
-
 // take removes the request; nil when it is not outstanding (any more).
 func (t *table) take(opaque int32) *waiter {
 	t.mu.Lock()
