@@ -20,6 +20,27 @@ func Schema() ([]byte, error) {
 	return append(out, '\n'), nil
 }
 
+// Keys are all keys of a config file, entries of lists without an index: streams.batch.max.
+func Keys() []string {
+	var keys []string
+	var walk func(path string, f *field)
+	walk = func(path string, f *field) {
+		if f.items != nil {
+			walk(path, f.items)
+		}
+		for _, c := range f.fields {
+			key := c.key
+			if path != "" {
+				key = path + "." + c.key
+			}
+			keys = append(keys, key)
+			walk(key, c)
+		}
+	}
+	walk("", describeConfig())
+	return keys
+}
+
 func (f *field) document() map[string]any {
 	s := f.schema()
 	s["$schema"] = "https://json-schema.org/draft/2020-12/schema"
