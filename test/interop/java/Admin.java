@@ -10,7 +10,7 @@ public class Admin {
         BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
         for (String line; (line = in.readLine()) != null; ) {
             MQAdminStartup.main0(line.split("\t"), null);
-            System.out.println("#done");
+            System.out.println("\n#done"); // some commands end without a line break
         }
         System.exit(0);
     }

@@ -34,7 +34,7 @@ import (
 type Config struct {
 	File  string       `json:"file" required:"true" doc:"ledger; lines are appended, several processes may share it"`
 	Slow  sdk.Duration `json:"slow" default:"0s" doc:"how long every message takes at least"`
-	Spans bool         `json:"spans" doc:"export a span of the plugin's own for each delivery (OTEL_EXPORTER_OTLP_ENDPOINT)"`
+	Spans bool         `json:"spans" doc:"export a span of the plugin's own for each delivery over the socket of the host"`
 	Emit  string       `json:"emit" doc:"topic that gets a copy of each handled message; empty: none"`
 }
 

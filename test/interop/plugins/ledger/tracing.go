@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"os"
 
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracegrpc"
 	"go.opentelemetry.io/otel/sdk/resource"
@@ -11,12 +12,12 @@ import (
 	"go.opentelemetry.io/otel/trace/noop"
 )
 
-// tracing sets up the author's own tracing as the environment says, sampled as the host's span of the attempt is.
+// tracing sets up the author's own tracing over the socket that the host offers, sampled as the host's span of the attempt is.
 func tracing(ctx context.Context, on bool) (trace.Tracer, func(context.Context) error, error) {
 	if !on {
 		return noop.NewTracerProvider().Tracer("ledger"), func(context.Context) error { return nil }, nil
 	}
-	exporter, err := otlptracegrpc.New(ctx)
+	exporter, err := otlptracegrpc.New(ctx, otlptracegrpc.WithEndpoint("unix://"+os.Getenv("STREAMD_OTLP_SOCKET")), otlptracegrpc.WithInsecure())
 	if err != nil {
 		return nil, nil, fmt.Errorf("making an exporter: %w", err)
 	}
