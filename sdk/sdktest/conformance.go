@@ -127,6 +127,22 @@ func checkHandler(t *testing.T, start func(*testing.T) *Plugin, component, confi
 		lane.Close()
 		deliver(t, h, Options{}, sample(3))
 	})
+	t.Run("refuses garbage and lives on", func(t *testing.T) {
+		h := configured(t)
+		for _, garbage := range [][]byte{
+			{0xff, 0xff}, // no protobuf
+			{0x12, 0x05, 0x12, 0x03, 0x5a, 0x01, 0x00},              // a batch whose ends are cut short
+			{0x12, 0x06, 0x12, 0x04, 0x6a, 0x02, 'h', 'i'},          // a payload that no record has
+			{0x9a, 0x06, 0x01, 'x'},                                 // a frame that nobody knows
+			{0x0a, 0x00},                                            // Open, a second time
+			append([]byte{0x12, 0x80, 0x80, 0x40}, 0x08, 0x01, 0x1), // a length that is not there
+		} {
+			lane := h.Open(Options{})
+			lane.SendRaw(garbage)
+			lane.Ended()
+		}
+		deliver(t, h, Options{}, sample(3))
+	})
 	t.Run("deadline", func(t *testing.T) {
 		deliver(t, configured(t), Options{Deadline: 20 * time.Millisecond}, sample(3))
 	})

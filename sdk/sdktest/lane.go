@@ -184,6 +184,9 @@ func (m *Message) record(i int) *frame.Record {
 	return r
 }
 
+// SendRaw sends bytes as they are: what a broken host would send.
+func (l *Lane) SendRaw(data []byte) { l.send(border.Raw(data)) }
+
 // Cancel withdraws messages of a batch; no index means all.
 func (l *Lane) Cancel(seq uint64, index ...uint32) {
 	l.send(border.Raw(frame.AppendCancel(nil, seq, index)))

@@ -56,7 +56,10 @@ func (a *asyncTable) snapshot() []*task {
 
 // runAsync hands a record over; its strand's turn ends when the author calls done.
 func (l *lane) runAsync(t *task, s *strand) {
-	if t.withdrawn.Load() || l.ended() {
+	t.begun.Store(l.now())
+	l.async.add(t) // first, as in runOne
+	if l.unwanted(t) {
+		l.async.remove(t)
 		l.giveBack(t)
 		l.touch()
 		if s != nil {
@@ -64,8 +67,6 @@ func (l *lane) runAsync(t *task, s *strand) {
 		}
 		return
 	}
-	t.begun.Store(l.now())
-	l.async.add(t)
 	l.row.Mark(t.slot, t.batch.Seq, uint32(t.index), 1)
 	var answered atomic.Bool
 	done := func(err error) {

@@ -16,7 +16,7 @@
 //     them fails are given back so; the host therefore has records of one strand in one unanswered batch only.
 //   - A message whose outputs are larger than the output credit left is sent when any credit is left: the credit may be
 //     overdrawn by the outputs of one message.
-//   - No lock and no allocation for each record that is acknowledged without outputs; memory is taken per batch.
+//   - No shared lock and no allocation for each record that is acknowledged without outputs; memory is taken per batch.
 //
 // # Goroutines of a lane
 //

@@ -284,6 +284,37 @@ func TestDrainReturnsWhatWaits(t *testing.T) {
 	lane.Drain()
 }
 
+func TestDrainReturnsTheRestOfAStrandInHand(t *testing.T) {
+	started, release := make(chan struct{}), make(chan struct{})
+	lane := open(t, handler(func(context.Context, *sdk.Message) error {
+		close(started)
+		<-release
+		return nil
+	}), sdktest.Options{})
+	batch := messages(4)
+	for i := range batch {
+		batch[i].Strand = 1
+	}
+	seq := lane.Send(batch...)
+	<-started
+	lane.StartDrain()
+	late := lane.Send(sdktest.Message{ID: "late", Strand: 2})
+	if r := lane.WaitFor(late, 0); r.Kind != sdktest.Untouched { // and so the drain has been seen
+		t.Errorf("what came after the drain: %+v", r)
+	}
+	close(release)
+	got := lane.Wait(seq, 4)
+	if got[0].Kind != sdktest.Acked {
+		t.Errorf("what ran: %+v", got[0])
+	}
+	for i := 1; i < 4; i++ {
+		if got[i].Kind != sdktest.Untouched {
+			t.Errorf("message %d: %+v", i, got[i])
+		}
+	}
+	lane.Ended()
+}
+
 func TestOutputsRideWithTheirVerdictAndWaitForCredit(t *testing.T) {
 	lane := open(t, handler(func(_ context.Context, m *sdk.Message) error {
 		if m.ID() == "9" {

@@ -58,13 +58,16 @@ func (l *lane) worker(slot int) {
 
 // runOne handles one record and tells whether it was acknowledged.
 func (l *lane) runOne(slot int, t *task) bool {
-	if t.withdrawn.Load() || l.ended() {
+	// First in the table, then the question: a withdrawal marks first and then looks into the table, so that one of the two
+	// sees the other.
+	t.begun.Store(l.now())
+	l.running[slot].Store(t)
+	if l.unwanted(t) {
+		l.running[slot].Store(nil)
 		l.giveBack(t)
 		l.touch()
 		return false
 	}
-	t.begun.Store(l.now())
-	l.running[slot].Store(t)
 	l.row.Mark(slot, t.batch.Seq, uint32(t.index), 1)
 	err := l.handle(t)
 	l.row.Clear(slot, 1)
@@ -74,6 +77,9 @@ func (l *lane) runOne(slot int, t *task) bool {
 	l.touch()
 	return acked
 }
+
+// unwanted tells whether a record must not start any more.
+func (l *lane) unwanted(t *task) bool { return t.withdrawn.Load() || l.draining.Load() || l.ended() }
 
 func (l *lane) ended() bool {
 	select {
@@ -131,7 +137,7 @@ func (l *lane) runBatch(slot int, b *batch) {
 	var messages []*sdk.Message
 	for i := range b.tasks {
 		t := &b.tasks[i]
-		if t.withdrawn.Load() || l.ended() {
+		if l.unwanted(t) {
 			l.giveBack(t)
 			continue
 		}
@@ -151,6 +157,10 @@ func (l *lane) callBatch(slot int, g *group, batch *sdk.Batch) {
 		t.begun.Store(now)
 	}
 	l.groups[slot].Store(g)
+	l.endIfWithdrawn(g)
+	if l.ended() {
+		g.end(errLaneEnded)
+	}
 	l.row.Mark(slot, g.batch.Seq, 0, n)
 	err := l.handleBatch(g, batch)
 	l.row.Clear(slot, n)
@@ -245,20 +255,31 @@ func (l *lane) withdraw(match func(*task) bool) {
 	l.tableMu.Lock()
 	table := slices.Clone(l.table)
 	l.tableMu.Unlock()
+	// All are marked before the first context ends: the worker that is freed by it must not start the next of them.
+	var matched []*task
 	for _, b := range table {
 		for i := range b.tasks {
 			if t := &b.tasks[i]; match(t) {
 				t.withdrawn.Store(true)
-				if t.begun.Load() > 0 {
-					t.end(errWithdrawn)
-				}
+				matched = append(matched, t)
 			}
 		}
 	}
-	for i := range l.groups {
-		if g := l.groups[i].Load(); g != nil && !slices.ContainsFunc(g.tasks, func(t *task) bool { return !t.withdrawn.Load() }) {
-			g.end(errWithdrawn)
+	for _, t := range matched {
+		if t.begun.Load() > 0 {
+			t.end(errWithdrawn)
 		}
+	}
+	for i := range l.groups {
+		if g := l.groups[i].Load(); g != nil {
+			l.endIfWithdrawn(g)
+		}
+	}
+}
+
+func (*lane) endIfWithdrawn(g *group) {
+	if !slices.ContainsFunc(g.tasks, func(t *task) bool { return !t.withdrawn.Load() }) {
+		g.end(errWithdrawn)
 	}
 }
 
