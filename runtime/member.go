@@ -338,7 +338,7 @@ func (m *member) change(ctx context.Context, c change) group.Input {
 		w.Refresh()
 	}
 	if c.subscriptions || c.strategy {
-		return group.Input{Kind: group.InChange}
+		return group.Input{Kind: group.InReload}
 	}
 	return group.Input{}
 }

@@ -258,7 +258,8 @@ func (c *Core) revoke(o *queue.Ownership, cut bool) {
 func (c *Core) cut(s *source) {
 	var gone []*queue.Delivery
 	for _, l := range c.lanes {
-		for seq, f := range l.flights {
+		for _, seq := range l.seqs() {
+			f := l.flights[seq]
 			var index []uint32
 			for i, d := range f.items {
 				if d == nil || d.Own != s.own {

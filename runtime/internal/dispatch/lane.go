@@ -1,6 +1,8 @@
 package dispatch
 
 import (
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/streamd/streamd/internal/frame"
@@ -59,6 +61,9 @@ func (l *lane) answer(f *flight, i uint32) *queue.Delivery {
 	f.left--
 	return d
 }
+
+// seqs lists the flights in order.
+func (l *lane) seqs() []uint64 { return slices.Sorted(maps.Keys(l.flights)) }
 
 func (l *lane) end(f *flight) {
 	if f.left > 0 {

@@ -75,12 +75,7 @@ func (c *Core) suspect(now time.Time, l *lane, r frame.Ref, lost *frame.Lost) {
 
 // takeBack requeues what is left, the highest first, so that each queue has its order again.
 func (c *Core) takeBack(now time.Time, l *lane, crash bool, lost *frame.Lost) {
-	seqs := make([]uint64, 0, len(l.flights))
-	for seq := range l.flights {
-		seqs = append(seqs, seq)
-	}
-	slices.Sort(seqs)
-	for _, seq := range slices.Backward(seqs) {
+	for _, seq := range slices.Backward(l.seqs()) {
 		f := l.flights[seq]
 		for i := len(f.items) - 1; i >= 0; i-- {
 			d := f.items[i]

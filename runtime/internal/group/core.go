@@ -59,7 +59,8 @@ type InputKind uint8
 const (
 	InTick     InputKind = iota
 	InNotify             // a broker says that the members changed (40)
-	InChange             // route, subscription or strategy changed
+	InChange             // a route changed
+	InReload             // subscriptions or strategy changed
 	InRound              // a round has ended
 	InPeers              // the other members were asked
 	InReleased           // a queue's worker has ended
@@ -132,6 +133,8 @@ func (c *Core) Step(now time.Time, in Input) []Action {
 		c.notify(now)
 	case InChange:
 		c.sooner(now.Add(c.coalesce()))
+	case InReload:
+		c.sooner(now)
 	case InRound:
 		c.round(now, in.Topics)
 	case InPeers:
@@ -274,7 +277,7 @@ func (c *Core) drain(now time.Time, q sdk.Queue, e *entry) {
 }
 
 func (c *Core) want(now time.Time, desired map[sdk.Queue]bool) {
-	for q := range desired {
+	for _, q := range slices.SortedFunc(maps.Keys(desired), sdk.Queue.Compare) {
 		if e := c.entries[q]; e == nil {
 			c.entries[q] = &entry{state: Waiting, desired: true, since: now}
 			c.askAt = now

@@ -11,7 +11,7 @@ import (
 // NewDirect makes a message that an operator sends to the handler (309): it is of no owned queue and never settled; answer
 // takes its verdict and must not block.
 func NewDirect(q sdk.Queue, m *wire.Message, answer func(frame.Verdict)) (*Ownership, []Delivery) {
-	own := newOwnership(q, 0, m.QueueOffset, nil, make(chan struct{}, 1))
+	own := NewOwnership(q, 0, m.QueueOffset, nil, make(chan struct{}, 1))
 	d := Delivery{Msg: *m, Body: m.Body, Props: ScanProperties(m.Properties), Own: own, Queue: q, Offset: m.QueueOffset, Attempt: m.Attempt(), Direct: answer}
 	d.Topic = q.Topic
 	if len(d.Props.RetryTopic) > 0 {
@@ -22,10 +22,16 @@ func NewDirect(q sdk.Queue, m *wire.Message, answer func(frame.Verdict)) (*Owner
 			d.Body = body
 		}
 	}
-	c := &Chunk{Deliveries: []Delivery{d}}
-	own.window.Admit(c, m.QueueOffset+1, time.Time{})
-	return own, c.Deliveries
+	ds := []Delivery{d}
+	own.Admit(ds, m.QueueOffset+1, time.Time{})
+	return own, ds
 }
 
-// End ends the ownership of a direct message: a late verdict changes nothing.
-func (o *Ownership) End() { o.fence() }
+// End ends the epoch: a late verdict changes nothing. It returns the safe offset.
+func (o *Ownership) End() (safe int64) {
+	safe, _ = o.fence()
+	return safe
+}
+
+// Close tells that the queue goes: nothing of it is sent to a handler any more.
+func (o *Ownership) Close() { o.closing.Store(true) }

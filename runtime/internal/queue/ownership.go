@@ -27,8 +27,34 @@ type Ownership struct {
 	pool   *chunkPool
 }
 
-func newOwnership(q sdk.Queue, epoch uint64, start int64, budget *Budget, kick chan struct{}) *Ownership {
+// NewOwnership begins an epoch at start. kick, with room for one, is told when the settled count reaches what the worker
+// waits for.
+func NewOwnership(q sdk.Queue, epoch uint64, start int64, budget *Budget, kick chan struct{}) *Ownership {
 	return &Ownership{Queue: q, Epoch: epoch, window: NewWindow(start), budget: budget, kick: kick, pool: &chunkPool{}}
+}
+
+// Admit takes messages that no pull's buffer holds; next is the offset to pull next.
+func (o *Ownership) Admit(ds []Delivery, next int64, now time.Time) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for i := range ds {
+		ds[i].Own = o
+	}
+	o.window.Admit(&Chunk{Deliveries: ds}, next, now)
+}
+
+// Safe is the offset that may be committed.
+func (o *Ownership) Safe() int64 {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.window.Safe()
+}
+
+// Active is the number of messages that somebody still works on.
+func (o *Ownership) Active() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.window.Active()
 }
 
 // Sent counts n messages handed to a handler.

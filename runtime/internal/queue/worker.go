@@ -217,7 +217,7 @@ func (w *Worker) drain(cut bool) {
 		w.drainUntil = now.Add(w.cfg.Settings().DrainLimit)
 		if w.own != nil {
 			w.commitNow = true
-			w.own.closing.Store(true)
+			w.own.Close()
 			w.cfg.Sink.Revoke(w.own, false)
 		}
 	}
@@ -243,7 +243,7 @@ func (w *Worker) rebase(offset int64) {
 
 // adopt begins an epoch at offset.
 func (w *Worker) adopt(offset int64) {
-	own := newOwnership(w.cfg.Queue, w.epoch, offset, w.cfg.Budget, w.kick)
+	own := NewOwnership(w.cfg.Queue, w.epoch, offset, w.cfg.Budget, w.kick)
 	w.mu.Lock()
 	if w.own != nil {
 		f := w.own.facts(false)

@@ -1,0 +1,183 @@
+package dispatch
+
+import (
+	"testing"
+	"time"
+
+	"github.com/streamd/streamd/internal/frame"
+	"github.com/streamd/streamd/runtime/internal/queue"
+	"github.com/streamd/streamd/sdk"
+)
+
+type rig struct {
+	c   *Core
+	now time.Time
+	own map[int32]*queue.Ownership
+}
+
+func newRig(s Settings) *rig {
+	return &rig{c: NewCore(s), now: time.Unix(1000, 0), own: map[int32]*queue.Ownership{}}
+}
+
+func (r *rig) offer(id int32, n int) []Action {
+	q := sdk.Queue{Topic: "T", Broker: "b", ID: id}
+	o := r.own[id]
+	if o == nil {
+		o = queue.NewOwnership(q, 1, 0, nil, make(chan struct{}, 1))
+		r.own[id] = o
+	}
+	ds := make([]queue.Delivery, n)
+	for i := range ds {
+		ds[i] = queue.Delivery{Queue: q, Offset: int64(i), Attempt: 1, Body: make([]byte, 10)}
+	}
+	o.Admit(ds, int64(n), r.now)
+	return r.c.Step(r.now, Input{Kind: InOffer, Own: o, Deliveries: ds})
+}
+
+func (r *rig) open(id LaneID, credits int, info frame.LaneInfo) []Action {
+	r.c.Step(r.now, Input{Kind: InOpened, Lane: id, Info: info})
+	return r.event(id, frame.Event{Kind: frame.EventCredit, Credits: credits})
+}
+
+func (r *rig) event(id LaneID, e frame.Event) []Action {
+	return r.c.Step(r.now, Input{Kind: InEvent, Lane: id, Event: e})
+}
+
+func sent(as []Action) (n int, queues map[int32]int) {
+	queues = map[int32]int{}
+	for _, a := range as {
+		if a.Kind == ActSend {
+			n += len(a.Items)
+			for _, d := range a.Items {
+				queues[d.Queue.ID]++
+			}
+		}
+	}
+	return n, queues
+}
+
+func count(as []Action, k ActionKind) (n int) {
+	for _, a := range as {
+		if a.Kind == k {
+			n++
+		}
+	}
+	return n
+}
+
+func TestBatchesAreFilledFairly(t *testing.T) {
+	r := newRig(Settings{BatchMax: 32, BatchBytes: 1 << 20})
+	for id := range int32(8) {
+		r.offer(id, 1000)
+	}
+	n, queues := sent(r.open(1, 128, frame.LaneInfo{}))
+	if n != 128 {
+		t.Fatalf("%d sent, want the 128 granted", n)
+	}
+	for id := range int32(8) {
+		if queues[id] != 16 {
+			t.Errorf("queue %d got %d of 128: %v", id, queues[id], queues)
+		}
+	}
+}
+
+func TestLingerOnlyWhileTheLaneHasWork(t *testing.T) {
+	r := newRig(Settings{BatchMax: 32, BatchBytes: 1 << 20, Linger: time.Millisecond})
+	r.open(1, 100, frame.LaneInfo{})
+	if n, _ := sent(r.offer(0, 1)); n != 1 {
+		t.Errorf("%d sent on an idle lane, want 1 at once", n)
+	}
+	if n, _ := sent(r.offer(1, 1)); n != 0 {
+		t.Errorf("%d sent while one is out, want none yet", n)
+	}
+	if at := r.c.Next(r.now); at.Sub(r.now) != time.Millisecond {
+		t.Errorf("next step at %s", at)
+	}
+	r.now = r.now.Add(time.Millisecond)
+	if n, _ := sent(r.c.Step(r.now, Input{Kind: InTick})); n != 1 {
+		t.Errorf("%d sent after the linger, want 1", n)
+	}
+	r.offer(2, 31)
+	if n, _ := sent(r.offer(3, 1)); n != 32 {
+		t.Errorf("%d sent when the batch was full, want 32", n)
+	}
+}
+
+func TestBatchesAreBoundedByBytes(t *testing.T) {
+	r := newRig(Settings{BatchMax: 32, BatchBytes: 300})
+	r.offer(0, 10) // 74 bytes each
+	as := r.open(1, 100, frame.LaneInfo{})
+	if got := count(as, ActSend); got != 3 {
+		t.Errorf("%d batches, want 3 of at most 4 records", got)
+	}
+}
+
+func TestRecordBeyondTheFrameIsRejected(t *testing.T) {
+	r := newRig(Settings{BatchMax: 32, BatchBytes: 300})
+	r.offer(0, 2)
+	as := r.open(1, 100, frame.LaneInfo{MaxBytes: 500})
+	if count(as, ActVerdict) != 2 || as[1].Verdict.Kind != frame.VerdictReject || as[1].Verdict.Class != "too_large" || count(as, ActSend) != 0 {
+		t.Errorf("%+v", as)
+	}
+}
+
+func TestAnswersAreTakenOnce(t *testing.T) {
+	r := newRig(Settings{BatchMax: 4, BatchBytes: 1 << 20})
+	r.offer(0, 4)
+	r.open(1, 4, frame.LaneInfo{})
+	res := &frame.Results{Seq: 1, AckRuns: []uint32{0, 2, 3, 100}, Verdicts: []frame.Verdict{{Index: 2, Kind: frame.VerdictRetry}, {Index: 2, Kind: frame.VerdictReject}}}
+	as := r.event(1, frame.Event{Kind: frame.EventResults, Results: res})
+	if count(as, ActAck) != 1 || len(as[0].Items) != 3 || count(as, ActVerdict) != 1 {
+		t.Errorf("%+v", as)
+	}
+	late := r.c.Counters().Late
+	if again := r.event(1, frame.Event{Kind: frame.EventResults, Results: res}); len(again) != 0 || r.c.Counters().Late <= late {
+		t.Errorf("a second answer did %+v", again)
+	}
+	if as := r.event(9, frame.Event{Kind: frame.EventResults, Results: res}); len(as) != 0 {
+		t.Errorf("an answer of a lane that never was did %+v", as)
+	}
+}
+
+func TestLostLaneGivesBackInOrder(t *testing.T) {
+	r := newRig(Settings{BatchMax: 4, BatchBytes: 1 << 20})
+	r.offer(0, 12)
+	r.open(1, 8, frame.LaneInfo{})
+	r.event(1, frame.Event{Kind: frame.EventResults, Results: &frame.Results{Seq: 1, AckRuns: []uint32{1, 1}}})
+	r.event(1, frame.Event{Kind: frame.EventLost, Lost: &frame.Lost{Cause: frame.CauseProtocol}})
+	var order []int64
+	for _, a := range r.open(2, 100, frame.LaneInfo{}) {
+		for _, d := range a.Items {
+			order = append(order, d.Offset)
+		}
+	}
+	want := []int64{0, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}
+	for i := range want {
+		if len(order) != len(want) || order[i] != want[i] {
+			t.Fatalf("sent again as %v, want %v", order, want)
+		}
+	}
+}
+
+func TestRevokeDropsWhatIsNotSentAndForgets(t *testing.T) {
+	r := newRig(Settings{BatchMax: 4, BatchBytes: 1 << 20})
+	r.open(1, 4, frame.LaneInfo{})
+	r.offer(0, 10)
+	o := r.own[0]
+	o.Close()
+	as := r.c.Step(r.now, Input{Kind: InRevoke, Own: o})
+	if count(as, ActRevoke) != 1 || count(as, ActDrop) != 1 || as[0].Out || len(as[0].Items) != 6 {
+		t.Errorf("%+v", as)
+	}
+	as = r.c.Step(r.now, Input{Kind: InRevoke, Own: o, Cut: true})
+	if count(as, ActCancel) != 1 || count(as, ActDrop) != 1 {
+		t.Errorf("%+v", as)
+	}
+	if len(r.c.sources) != 0 {
+		t.Errorf("%d sources are not forgotten", len(r.c.sources))
+	}
+	as = r.event(1, frame.Event{Kind: frame.EventResults, Results: &frame.Results{Seq: 1, AckRuns: []uint32{0, 4}}})
+	if len(as) != 0 || r.c.Counters().Late != 4 {
+		t.Errorf("answers after the cut did %+v, %d late", as, r.c.Counters().Late)
+	}
+}

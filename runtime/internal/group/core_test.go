@@ -1,0 +1,147 @@
+package group
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/streamd/streamd/runtime/internal/queue"
+	"github.com/streamd/streamd/sdk"
+)
+
+func q(id int32) sdk.Queue { return sdk.Queue{Topic: "T", Broker: "b", ID: id} }
+
+type rig struct {
+	c   *Core
+	now time.Time
+}
+
+func newRig() *rig {
+	now := time.Unix(1000, 0)
+	return &rig{c: NewCore(now, func() float64 { return 0.5 }, 0), now: now}
+}
+
+func (r *rig) step(in Input) (kinds []ActionKind) {
+	for _, a := range r.c.Step(r.now, in) {
+		kinds = append(kinds, a.Kind)
+	}
+	return kinds
+}
+
+func (r *rig) pass(d time.Duration) *rig {
+	r.now = r.now.Add(d)
+	return r
+}
+
+func known(ids ...int32) Input {
+	t := Topic{Name: "T", Known: true}
+	for _, id := range ids {
+		t.Mine = append(t.Mine, q(id))
+	}
+	return Input{Kind: InRound, Topics: []Topic{t}}
+}
+
+func (r *rig) states() (s []State) {
+	for _, e := range r.c.Queues() {
+		s = append(s, e.State)
+	}
+	return s
+}
+
+func want(t *testing.T, what string, got, wanted []ActionKind) {
+	t.Helper()
+	if !slices.Equal(got, wanted) {
+		t.Errorf("%s: actions %v, want %v", what, got, wanted)
+	}
+}
+
+func TestOneQueueFromAbsentToReleased(t *testing.T) {
+	r := newRig()
+	want(t, "start", r.step(Input{}), []ActionKind{ActRound})
+	want(t, "round", r.step(known(0)), []ActionKind{ActAskPeers})
+	want(t, "nobody has it", r.step(Input{Kind: InPeers}), []ActionKind{ActAcquire})
+	first := r.c.Queues()[0].Epoch
+	want(t, "a round that changes nothing", r.step(known(0)), nil)
+	want(t, "not mine any more", r.step(known()), []ActionKind{ActDrain})
+	want(t, "mine again while it drains", r.step(known(0)), nil)
+	if got := r.states(); !slices.Equal(got, []State{Draining}) {
+		t.Errorf("states %v", got)
+	}
+	want(t, "released", r.step(Input{Kind: InReleased, Queue: q(0)}), []ActionKind{ActAskPeers})
+	want(t, "taken again", r.step(Input{Kind: InPeers}), []ActionKind{ActAcquire})
+	if again := r.c.Queues()[0].Epoch; again <= first {
+		t.Errorf("epoch %d after %d", again, first)
+	}
+}
+
+func TestUnknownTopicKeepsItsQueues(t *testing.T) {
+	r := newRig()
+	r.step(Input{})
+	r.step(known(0, 1))
+	r.step(Input{Kind: InPeers})
+	unknown := Input{Kind: InRound, Topics: []Topic{{Name: "T", Hold: queue.Hold{Kind: queue.HoldMembersUnknown}}}}
+	want(t, "nothing is known", r.step(unknown), nil)
+	if got := r.states(); !slices.Equal(got, []State{Owned, Owned}) || r.c.Holds()["T"].Kind != queue.HoldMembersUnknown {
+		t.Errorf("states %v, holds %v", got, r.c.Holds())
+	}
+	if next := r.c.Next(); next.Sub(r.now) > UnbalancedAfter {
+		t.Errorf("asked again only in %s", next.Sub(r.now))
+	}
+	want(t, "topic no longer subscribed", r.step(Input{Kind: InRound}), []ActionKind{ActDrain, ActDrain})
+}
+
+func TestHandOverWaitsAndGivesUpWaiting(t *testing.T) {
+	r := newRig()
+	r.step(Input{})
+	r.step(known(0))
+	held := Input{Kind: InPeers, Holders: map[sdk.Queue]string{q(0): "other"}}
+	for range 99 {
+		want(t, "held", r.step(held), nil)
+		want(t, "asked again", r.pass(askAgain).step(Input{}), []ActionKind{ActAskPeers})
+	}
+	want(t, "the limit", r.pass(askAgain).step(held), []ActionKind{ActAcquire})
+	if got := r.c.Counters().Overlaps; got != 1 {
+		t.Errorf("%d overlaps, want 1", got)
+	}
+}
+
+func TestNotifyAtOnceThenCoalesced(t *testing.T) {
+	r := newRig()
+	r.step(Input{})
+	r.step(known())
+	r.pass(time.Second)
+	want(t, "the first", r.step(Input{Kind: InNotify}), []ActionKind{ActCommit, ActRound})
+	r.step(known())
+	rounds := 0
+	for range 100 {
+		r.pass(10 * time.Millisecond)
+		for _, k := range r.step(Input{Kind: InNotify}) {
+			if k == ActRound {
+				rounds++
+				r.step(known())
+			}
+		}
+	}
+	if rounds < 2 || rounds > 6 {
+		t.Errorf("%d rounds for 100 notifies in a second", rounds)
+	}
+	want(t, "the timer", r.pass(Period+time.Second).step(Input{}), []ActionKind{ActRound})
+}
+
+func TestStopDrainsEverythingAndStartsNothing(t *testing.T) {
+	r := newRig()
+	r.step(Input{})
+	r.step(known(0, 1))
+	r.step(Input{Kind: InPeers})
+	want(t, "stop", r.step(Input{Kind: InStop}), []ActionKind{ActDrain, ActDrain})
+	want(t, "a late round", r.step(known(0, 1, 2)), nil)
+	r.step(Input{Kind: InReleased, Queue: q(0)})
+	if r.c.Empty() {
+		t.Error("empty while a queue drains")
+	}
+	want(t, "the last", r.step(Input{Kind: InReleased, Queue: q(1)}), nil)
+	want(t, "time passes", r.pass(time.Hour).step(Input{}), nil)
+	if !r.c.Empty() {
+		t.Errorf("left: %v", r.c.Queues())
+	}
+}

@@ -1,0 +1,244 @@
+package sim
+
+import (
+	"time"
+
+	"github.com/streamd/streamd/allocate"
+	"github.com/streamd/streamd/internal/frame"
+	"github.com/streamd/streamd/internal/rocketmq/wire"
+	"github.com/streamd/streamd/runtime/internal/dispatch"
+	"github.com/streamd/streamd/runtime/internal/group"
+	"github.com/streamd/streamd/runtime/internal/queue"
+	"github.com/streamd/streamd/runtime/internal/settle"
+	"github.com/streamd/streamd/sdk"
+)
+
+// member is the thin shell around one member's cores, as the engine has it, without its goroutines.
+type member struct {
+	w       *world
+	id      string
+	dead    bool
+	core    *group.Core
+	tickAt  time.Time
+	workers map[sdk.Queue]*worker
+
+	dispatch *dispatch.Core
+	lanes    map[dispatch.LaneID]*lane
+	nextLane dispatch.LaneID
+	wakeAt   time.Time
+	policy   *settle.Policy
+	leaving  bool
+}
+
+type worker struct {
+	q        sdk.Queue
+	own      *queue.Ownership
+	draining bool
+	until    time.Time
+}
+
+type lane struct {
+	id   dispatch.LaneID
+	solo bool
+	out  map[frame.Ref]*queue.Delivery
+	refs []frame.Ref // in order, for a map has none
+}
+
+func newMember(w *world, id string) *member {
+	m := &member{w: w, id: id, workers: map[sdk.Queue]*worker{}, lanes: map[dispatch.LaneID]*lane{},
+		core:     group.NewCore(w.now, w.rng.Float64, 0),
+		dispatch: dispatch.NewCore(dispatch.Settings{BatchMax: 8, BatchBytes: 1 << 20, Linger: time.Millisecond, Deadline: 5 * time.Second}),
+		policy:   &settle.Policy{Group: groupName, MaxRetries: 3, Levels: settle.DefaultLevels()},
+	}
+	m.openLane(false)
+	return m
+}
+
+// later lets f happen unless the member is dead by then.
+func (m *member) later(d time.Duration, note string, f func()) {
+	m.w.after(d, m.id+" "+note, func() {
+		if !m.dead {
+			f()
+		}
+	})
+}
+
+func (m *member) tick() { m.groupStep(group.Input{}) }
+
+func (m *member) groupStep(in group.Input) {
+	if m.dead {
+		return
+	}
+	for _, a := range append([]group.Action(nil), m.core.Step(m.w.now, in)...) {
+		m.groupDo(a)
+	}
+	if m.leaving && m.core.Empty() {
+		m.w.kill(m)
+		return
+	}
+	if next := m.core.Next(); next != m.tickAt {
+		m.tickAt = next
+		m.later(max(0, next.Sub(m.w.now)), "tick", func() {
+			if m.tickAt == next {
+				m.tick()
+			}
+		})
+	}
+}
+
+func (m *member) groupDo(a group.Action) {
+	switch a.Kind {
+	case group.ActRound:
+		m.later(m.w.between(time.Millisecond, 200*time.Millisecond), "round", func() {
+			m.groupStep(group.Input{Kind: group.InRound, Topics: []group.Topic{m.share(topic), m.share(wire.RetryTopic(groupName))}})
+		})
+	case group.ActAskPeers:
+		queues := append([]sdk.Queue(nil), a.Queues...)
+		m.later(m.w.between(time.Millisecond, 50*time.Millisecond), "peers", func() {
+			m.groupStep(group.Input{Kind: group.InPeers, Holders: m.holders(queues)})
+		})
+	case group.ActAcquire:
+		wk := &worker{q: a.Queue}
+		m.workers[a.Queue] = wk
+		m.later(m.w.between(time.Millisecond, 20*time.Millisecond), "start", func() { m.startWorker(wk, a.Epoch) })
+	case group.ActDrain:
+		m.drain(m.workers[a.Queue])
+	case group.ActCommit:
+		for _, q := range m.core.Queues() {
+			if wk := m.workers[q.Queue]; wk != nil && wk.own != nil && !wk.draining {
+				m.commit(wk)
+			}
+		}
+	}
+}
+
+// share is what a round finds; sometimes nobody knows.
+func (m *member) share(name string) group.Topic {
+	if m.w.chance(10) {
+		return group.Topic{Name: name, Hold: queue.Hold{Kind: queue.HoldMembersUnknown}}
+	}
+	s, err := allocate.New("averagely", nil)
+	if err != nil {
+		m.w.t.Fatal(err)
+	}
+	in, err := allocate.NewInput(allocate.View{Group: groupName, Topic: name, Self: m.id, Queues: m.w.queues(name), Members: m.w.ids()})
+	if err != nil {
+		return group.Topic{Name: name, Hold: queue.Hold{Kind: queue.HoldMembersUnknown}}
+	}
+	owner, err := s.Allocate(in)
+	if err != nil {
+		m.w.t.Fatal(err)
+	}
+	return group.Topic{Name: name, Known: true, Mine: allocate.Share(in, owner, in.Self)}
+}
+
+func (m *member) holders(queues []sdk.Queue) map[sdk.Queue]string {
+	held := map[sdk.Queue]string{}
+	for _, o := range m.w.members {
+		if o == m || m.w.chance(10) { // silent
+			continue
+		}
+		for _, q := range o.core.Queues() {
+			if q.State == group.Owned || q.State == group.Draining {
+				for _, asked := range queues {
+					if asked == q.Queue {
+						held[asked] = o.id
+					}
+				}
+			}
+		}
+	}
+	return held
+}
+
+func (m *member) startWorker(wk *worker, epoch uint64) {
+	if wk.draining { // revoked before it began
+		m.release(wk)
+		return
+	}
+	wk.own = queue.NewOwnership(wk.q, epoch, m.w.committed[wk.q], nil, make(chan struct{}, 1))
+	m.pull(wk, m.w.committed[wk.q])
+	m.commitEvery(wk)
+}
+
+// pull is the worker's loop: it takes what is there, up to a window.
+func (m *member) pull(wk *worker, next int64) {
+	m.later(m.w.between(time.Millisecond, 60*time.Millisecond), "pull", func() {
+		if wk.draining {
+			return
+		}
+		log := m.w.logs[wk.q]
+		var ds []queue.Delivery
+		for next < int64(len(log)) && len(ds) < 8 && wk.own.Active() < 40 {
+			ds = append(ds, queue.Delivery{Queue: wk.q, Topic: topic, Offset: next, Attempt: log[next].attempt, Losses: 0})
+			next++
+		}
+		if len(ds) > 0 {
+			wk.own.Admit(ds, next, m.w.now)
+			m.step(dispatch.Input{Kind: dispatch.InOffer, Own: wk.own, Deliveries: ds})
+		}
+		m.pull(wk, next)
+	})
+}
+
+func (m *member) commitEvery(wk *worker) {
+	m.later(time.Second, "commit", func() {
+		if !wk.draining {
+			m.commit(wk)
+			m.commitEvery(wk)
+		}
+	})
+}
+
+func (m *member) commit(wk *worker) {
+	safe := wk.own.Safe()
+	m.later(m.w.between(0, 20*time.Millisecond), "committed", func() {
+		if m.w.chance(5) || !wk.own.Live() {
+			return // refused, or from an epoch that has ended: the worker drops it
+		}
+		if safe > m.w.committed[wk.q] {
+			m.w.commit(wk.q, safe, m.id)
+		}
+	})
+}
+
+func (m *member) drain(wk *worker) {
+	wk.draining = true
+	if wk.own == nil {
+		return
+	}
+	wk.until = m.w.now.Add(10 * time.Second)
+	wk.own.Close()
+	m.step(dispatch.Input{Kind: dispatch.InRevoke, Own: wk.own})
+	m.awaitDrain(wk)
+}
+
+func (m *member) awaitDrain(wk *worker) {
+	m.later(10*time.Millisecond, "drain", func() {
+		if wk.own.Active() > 0 && m.w.now.Before(wk.until) {
+			m.awaitDrain(wk)
+			return
+		}
+		safe := wk.own.End()
+		m.step(dispatch.Input{Kind: dispatch.InRevoke, Own: wk.own, Cut: true})
+		m.later(m.w.between(0, 20*time.Millisecond), "last commit", func() {
+			if safe > m.w.committed[wk.q] && !m.w.chance(5) {
+				m.w.commit(wk.q, safe, m.id)
+			}
+			m.release(wk)
+		})
+	})
+}
+
+func (m *member) release(wk *worker) {
+	delete(m.workers, wk.q)
+	m.groupStep(group.Input{Kind: group.InReleased, Queue: wk.q})
+}
+
+// leave is a clean stop.
+func (m *member) leave() {
+	if !m.leaving {
+		m.leaving = true
+		m.groupStep(group.Input{Kind: group.InStop})
+	}
+}

@@ -1,0 +1,98 @@
+package sim
+
+import (
+	"flag"
+	"testing"
+	"time"
+
+	"github.com/streamd/streamd/runtime/internal/group"
+	"github.com/streamd/streamd/sdk"
+)
+
+var (
+	seeds = flag.Int("seeds", 25, "seeds to run")
+	seed  = flag.Uint64("seed", 0, "run only this seed")
+)
+
+// simulate runs one seed: a minute of faults, then calm. It returns the hash of everything that happened.
+func simulate(t *testing.T, seed uint64) uint64 {
+	w := newWorld(t, seed)
+	for range 1 + w.rng.IntN(3) {
+		w.join()
+	}
+	w.produce(w.between(20*time.Millisecond, 200*time.Millisecond), w.now.Add(60*time.Second))
+	w.faults()
+	w.run(60 * time.Second)
+	w.calm = true
+	if len(w.members) == 0 || allLeaving(w.members) {
+		w.join()
+	}
+	w.run(15 * time.Second)
+	w.provePlugins()
+	w.run(4 * time.Minute)
+	w.settled()
+	return w.trace
+}
+
+func allLeaving(ms []*member) bool {
+	for _, m := range ms {
+		if !m.leaving {
+			return false
+		}
+	}
+	return true
+}
+
+// provePlugins keeps a trickle coming, so that poison can be told from a broken plugin.
+func (w *world) provePlugins() { w.produce(500*time.Millisecond, w.now.Add(3*time.Minute)) }
+
+// settled checks what must hold once nothing breaks any more.
+func (w *world) settled() {
+	owners := map[sdk.Queue]int{}
+	for _, m := range w.members {
+		for _, q := range m.core.Queues() {
+			if q.State == group.Owned {
+				owners[q.Queue]++
+			}
+		}
+	}
+	for q, log := range w.logs {
+		if owners[q] != 1 {
+			w.t.Errorf("seed %d: %s has %d owners", w.seed, q, owners[q])
+		}
+		if w.committed[q] != int64(len(log)) {
+			w.t.Errorf("seed %d: %s is committed to %d of %d", w.seed, q, w.committed[q], len(log))
+		}
+	}
+	for id := 1; id <= w.produced; id++ {
+		msg := message{id: id}
+		if poison(msg) {
+			if !w.dead[id] || w.acked[id] > 0 {
+				w.t.Errorf("seed %d: poison %d dead-lettered %t, acked %d times", w.seed, id, w.dead[id], w.acked[id])
+			}
+			continue
+		}
+		if w.acked[id] == 0 && !w.dead[id] {
+			w.t.Errorf("seed %d: message %d is lost", w.seed, id)
+		}
+	}
+}
+
+func TestSeeds(t *testing.T) {
+	first, n := uint64(1), uint64(*seeds)
+	if *seed != 0 {
+		first, n = *seed, 1
+	}
+	for s := first; s < first+n; s++ {
+		simulate(t, s)
+	}
+}
+
+// A failing seed has to replay exactly.
+func TestSeedsReplayExactly(t *testing.T) {
+	for s := uint64(1000); s < 1003; s++ {
+		if a, b := simulate(t, s), simulate(t, s); a != b {
+			t.Errorf("seed %d went %x, then %x", s, a, b)
+		}
+	}
+}

@@ -1,0 +1,211 @@
+package sim
+
+import (
+	"container/heap"
+	"fmt"
+	"hash/fnv"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/streamd/streamd/internal/rocketmq/wire"
+	"github.com/streamd/streamd/runtime/internal/group"
+	"github.com/streamd/streamd/sdk"
+)
+
+const groupName, topic = "G", "T"
+
+// world is the model: one broker's queues and offsets, the members, and what is still to happen.
+type world struct {
+	t     *testing.T
+	seed  uint64
+	rng   *rand.Rand
+	now   time.Time
+	seq   int
+	todo  events
+	trace uint64 // hash of all that happened
+
+	logs      map[sdk.Queue][]message
+	done      map[sdk.Queue][]bool // acked by a handler, or stored again
+	committed map[sdk.Queue]int64
+	members   []*member // alive, by id
+	nextID    int
+	produced  int
+	acked     map[int]int
+	dead      map[int]bool
+	calm      bool // no more faults
+}
+
+type message struct{ id, attempt int }
+
+type happening struct {
+	at  time.Time
+	seq int
+	f   func()
+}
+
+type events []happening
+
+func (e events) Len() int { return len(e) }
+func (e events) Less(i, j int) bool {
+	return e[i].at.Before(e[j].at) || e[i].at.Equal(e[j].at) && e[i].seq < e[j].seq
+}
+func (e events) Swap(i, j int) { e[i], e[j] = e[j], e[i] }
+func (e *events) Push(x any)   { *e = append(*e, x.(happening)) }
+func (e *events) Pop() any {
+	old := *e
+	x := old[len(old)-1]
+	*e = old[:len(old)-1]
+	return x
+}
+
+func newWorld(t *testing.T, seed uint64) *world {
+	w := &world{t: t, seed: seed, rng: rand.New(rand.NewPCG(seed, 7)), now: time.Unix(1_800_000_000, 0), logs: map[sdk.Queue][]message{},
+		done: map[sdk.Queue][]bool{}, committed: map[sdk.Queue]int64{}, acked: map[int]int{}, dead: map[int]bool{}}
+	for i := range 2 + w.rng.IntN(5) {
+		w.logs[sdk.Queue{Topic: topic, Broker: "b", ID: int32(i)}] = nil
+	}
+	w.logs[w.retryQueue()] = nil
+	return w
+}
+
+func (w *world) retryQueue() sdk.Queue {
+	return sdk.Queue{Topic: wire.RetryTopic(groupName), Broker: "b"}
+}
+
+func (w *world) queues(name string) (qs []sdk.Queue) {
+	for q := range w.logs {
+		if q.Topic == name {
+			qs = append(qs, q)
+		}
+	}
+	slices.SortFunc(qs, sdk.Queue.Compare)
+	return qs
+}
+
+// after lets f happen in d; note puts it into the trace when it does.
+func (w *world) after(d time.Duration, note string, f func()) {
+	w.seq++
+	heap.Push(&w.todo, happening{at: w.now.Add(d), seq: w.seq, f: func() {
+		w.note("%s", note)
+		f()
+	}})
+}
+
+func (w *world) note(format string, a ...any) {
+	h := fnv.New64a()
+	fmt.Fprintf(h, "%d %s ", w.trace, w.now)
+	fmt.Fprintf(h, format, a...)
+	w.trace = h.Sum64()
+}
+
+// between draws a duration.
+func (w *world) between(low, high time.Duration) time.Duration {
+	return low + time.Duration(w.rng.Int64N(int64(high-low)))
+}
+
+// chance is a fault's; none when the world is calm.
+func (w *world) chance(percent int) bool { return w.rng.IntN(100) < percent && !w.calm }
+
+// run lets things happen for d.
+func (w *world) run(d time.Duration) {
+	end := w.now.Add(d)
+	for len(w.todo) > 0 && !w.todo[0].at.After(end) {
+		h := heap.Pop(&w.todo).(happening)
+		w.now = h.at
+		h.f()
+		if w.t.Failed() {
+			w.t.FailNow()
+		}
+	}
+	w.now = end
+}
+
+func (w *world) store(q sdk.Queue, m message) {
+	w.logs[q] = append(w.logs[q], m)
+	w.done[q] = append(w.done[q], false)
+}
+
+// commit is the broker's: it checks the promise that matters most.
+func (w *world) commit(q sdk.Queue, offset int64, by string) {
+	for o := range offset {
+		if !w.done[q][o] {
+			w.t.Errorf("seed %d: %s committed %d in %s, but %d (message %d) is neither handled nor stored again", w.seed, by, offset, q, o, w.logs[q][o].id)
+			return
+		}
+	}
+	w.committed[q] = offset
+}
+
+func (w *world) join() *member {
+	w.nextID++
+	m := newMember(w, fmt.Sprintf("c%03d", w.nextID))
+	w.members = append(w.members, m)
+	w.note("join %s", m.id)
+	w.notify()
+	m.tick()
+	return m
+}
+
+// kill takes a member away between two of its events: nothing of it happens any more.
+func (w *world) kill(m *member) {
+	m.dead = true
+	w.members = slices.DeleteFunc(w.members, func(o *member) bool { return o == m })
+	w.note("kill %s", m.id)
+	w.notify()
+}
+
+func (w *world) notify() {
+	for _, m := range w.members {
+		if w.chance(10) {
+			continue // lost
+		}
+		w.after(w.between(0, 300*time.Millisecond), "notify", func() { m.groupStep(group.Input{Kind: group.InNotify}) })
+	}
+}
+
+func (w *world) ids() (ids []string) {
+	for _, m := range w.members {
+		ids = append(ids, m.id)
+	}
+	return ids
+}
+
+// faults keeps breaking things until the world is calm.
+func (w *world) faults() {
+	w.after(w.between(200*time.Millisecond, 8*time.Second), "fault", func() {
+		if w.calm {
+			return
+		}
+		switch n := w.rng.IntN(6); {
+		case len(w.members) == 0:
+			w.join()
+		case n == 0 && len(w.members) > 1:
+			w.kill(w.members[w.rng.IntN(len(w.members))])
+		case n == 1 && len(w.members) < 5:
+			w.join()
+		case n == 2 && len(w.members) > 1:
+			w.members[w.rng.IntN(len(w.members))].leave()
+		default:
+			w.members[w.rng.IntN(len(w.members))].crash()
+		}
+		w.faults()
+	})
+}
+
+func (w *world) produce(every time.Duration, until time.Time) {
+	if w.now.After(until) {
+		return
+	}
+	qs := w.queues(topic)
+	for range w.rng.IntN(8) {
+		w.produced++
+		if w.calm && poison(message{id: w.produced}) { // whose proof might come too late
+			w.dead[w.produced] = true
+			continue
+		}
+		w.store(qs[w.rng.IntN(len(qs))], message{id: w.produced, attempt: 1})
+	}
+	w.after(every, "produce", func() { w.produce(every, until) })
+}
