@@ -15,6 +15,7 @@ type Entry struct {
 	Level   slog.Level
 	Message string
 	TraceID string      // 32 hex digits, or ""
+	SpanID  string      // 16 hex digits, or ""
 	Attrs   []slog.Attr // the line's other fields, sorted by name
 	Panic   bool        // the line starts a Go runtime's account of its end
 }
@@ -59,7 +60,8 @@ func parseJSON(line []byte) (Entry, bool) {
 		e.Level = level
 	}
 	e.Message = text(take(fields, "@message", "msg", "message"))
-	e.TraceID = traceID(take(fields, "trace_id", "traceId", "traceid"))
+	e.TraceID = hexID(take(fields, "trace_id", "traceId", "traceid"), 32)
+	e.SpanID = hexID(take(fields, "span_id", "spanId", "spanid"), 16)
 	take(fields, "@timestamp", "time", "ts", "timestamp")
 	e.Attrs = attrs(fields)
 	return e, true
@@ -111,9 +113,9 @@ func attrs(fields map[string]any) []slog.Attr {
 	return out
 }
 
-func traceID(v any) string {
+func hexID(v any, digits int) string {
 	id, ok := v.(string)
-	if !ok || len(id) != 32 {
+	if !ok || len(id) != digits {
 		return ""
 	}
 	for _, c := range []byte(id) {

@@ -94,6 +94,19 @@ func TestParse(t *testing.T) {
 	}
 }
 
+func TestParse_takesTheSpanOfALine(t *testing.T) {
+	t.Parallel()
+	for line, want := range map[string]string{
+		`{"@message":"m","span_id":"00f067aa0ba902b7"}`: "00f067aa0ba902b7",
+		`{"msg":"m","spanId":"00f067aa0ba902b7"}`:       "00f067aa0ba902b7",
+		`{"msg":"m","span_id":"short"}`:                 "",
+	} {
+		if e := plog.Parse([]byte(line)); e.SpanID != want || len(e.Attrs) != 0 {
+			t.Errorf("%s: %+v", line, e)
+		}
+	}
+}
+
 func FuzzParse(f *testing.F) {
 	for _, seed := range []string{`{"@message":5}`, `{"@level":{},"@message":[],"@timestamp":0}`, "[ERROR] x", "panic: y", "\xff{", `{"a":` + strings.Repeat("[", 100)} {
 		f.Add([]byte(seed))

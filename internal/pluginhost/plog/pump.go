@@ -89,6 +89,9 @@ func (p *Pump) emit(stream string, e Entry, cut int) {
 	if e.TraceID != "" {
 		record.AddAttrs(slog.String("trace_id", e.TraceID))
 	}
+	if e.SpanID != "" {
+		record.AddAttrs(slog.String("span_id", e.SpanID))
+	}
 	if stream != "stderr" {
 		record.AddAttrs(slog.String("stream", stream))
 	}
