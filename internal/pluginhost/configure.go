@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/streamd/streamd/internal/frame"
@@ -137,9 +138,11 @@ func (g *generation) introduce(ctx context.Context) error {
 		g.stop(frame.Lost{Cause: frame.CauseStopped, Text: err.Error()}) //nolint:contextcheck // bounded by its ladder
 		return err
 	}
+	var all sync.WaitGroup // at once: one that takes its time must not hold up the others
 	for _, spec := range g.host.handlersOf(g.name) {
-		g.configure(ctx, spec)
+		all.Go(func() { g.configure(ctx, spec) })
 	}
+	all.Wait()
 	return nil
 }
 

@@ -269,6 +269,7 @@ func TestCredits_areKept(t *testing.T) {
 	if b.process("dry").Lanes[0].DrySince.IsZero() {
 		t.Error("Status does not show that the plugin gives no credit")
 	}
+	eventually(t, "the log says so", func() bool { return b.logs.has("plugin takes no records though it has none") })
 	b.apply(spec(t, "acme", "ok"))
 	l = b.open(laneSpec("acme"))
 	l.until(frame.EventCredit)

@@ -24,6 +24,7 @@ func (g *generation) supervise() {
 		case <-g.dead:
 			return
 		}
+		g.warnDry()
 		if g.replaceOverdue() {
 			return
 		}
@@ -53,6 +54,22 @@ func (g *generation) alive() bool {
 	}
 	g.heard()
 	return true
+}
+
+// warnDry says once for each lane that the plugin gives no credit though it has nothing to do. It may have a reason (what
+// it writes to is down), so it is not replaced.
+func (g *generation) warnDry() {
+	now := g.host.now()
+	for _, l := range g.openLanes() {
+		l.mu.Lock()
+		dry := !l.thirst && !l.dry.IsZero() && now.Sub(l.dry) > g.host.timing.Dry
+		l.thirst = l.thirst || dry
+		l.mu.Unlock()
+		if dry {
+			g.logger.Warn("plugin takes no records though it has none; its stream stands still until it gives credit",
+				"handler", l.spec.Handler, "stream", l.spec.Stream, "shard", l.spec.Shard)
+		}
+	}
 }
 
 // replaceOverdue replaces the process when a lane has waited too long.

@@ -37,6 +37,7 @@ type Timing struct {
 	HealthDeadline time.Duration     // 500 ms
 	Misses         int               // health checks without an answer, and no frame in between, until a process is replaced: 3
 	Grace          time.Duration     // beyond a record's deadline, until a silent process is replaced: 5 s
+	Dry            time.Duration     // without credit on an idle lane, until the log says so: 30 s
 	Memory         time.Duration     // between looks at its memory: 250 ms
 	Describe       time.Duration     // 5 s
 	Configure      time.Duration     // 60 s
@@ -56,6 +57,7 @@ func (t Timing) withDefaults() Timing {
 		{&t.Health, time.Second},
 		{&t.HealthDeadline, 500 * time.Millisecond},
 		{&t.Grace, 5 * time.Second},
+		{&t.Dry, 30 * time.Second},
 		{&t.Memory, 250 * time.Millisecond},
 		{&t.Describe, 5 * time.Second},
 		{&t.Configure, time.Minute},
@@ -226,17 +228,17 @@ func (h *Host) Remove(name string) error {
 	return nil
 }
 
-// Restart replaces all processes of a plugin, one after the other in peace: for what a process reads only at its start.
-func (h *Host) Restart(name string) error {
+// Restart replaces the processes of a plugin, one after the other and in peace: for what a process reads only at its
+// start. It returns when the last one is ready, or with the reason why one is not.
+func (h *Host) Restart(ctx context.Context, name string) error {
 	f := h.fleet(name)
 	if f == nil {
 		return unknownPlugin(name)
 	}
-	for _, s := range f.all() {
-		s.mu.Lock()
-		generation := s.status.Generation
-		s.mu.Unlock()
-		s.tell(supervisor.Event{Kind: supervisor.Replace, Generation: generation})
+	for _, s := range f.slots {
+		if err := s.restart(ctx); err != nil {
+			return fmt.Errorf("restarting plugin %s: %w", name, err)
+		}
 	}
 	return nil
 }

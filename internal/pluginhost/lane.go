@@ -46,6 +46,7 @@ type Lane struct {
 	draining bool
 	fate     *frame.Lost // why the host ends the lane, when it does
 	dry      time.Time   // since when there is no credit while nothing is out; zero: there is
+	thirst   bool        // said in the log
 	wake     chan struct{}
 }
 

@@ -83,17 +83,19 @@ func TestRestart_drains(t *testing.T) {
 	b.apply(spec(t, "acme", "ok"))
 	l := b.open(laneSpec("acme"))
 	l.until(frame.EventCredit)
-	if err := b.host.Restart("acme"); err != nil {
+	restarted := make(chan error, 1)
+	go func() { restarted <- b.host.Restart(context.WithoutCancel(t.Context()), "acme") }()
+	l.until(frame.EventDrained)
+	if err := <-restarted; err != nil {
 		t.Fatal(err)
 	}
-	l.until(frame.EventDrained)
 	if again := b.open(laneSpec("acme")); again.Info().PID == l.Info().PID {
 		t.Error("the same process answers")
 	}
 	if p := b.process("acme"); p.Exits != 0 || p.StartFailures != 0 {
 		t.Errorf("a restart on purpose is held against it: %+v", p)
 	}
-	if err := b.host.Restart("nobody"); err == nil {
+	if err := b.host.Restart(t.Context(), "nobody"); err == nil {
 		t.Error("restarted nobody")
 	}
 }

@@ -94,7 +94,7 @@ type bench struct {
 func quick() pluginhost.Timing {
 	return pluginhost.Timing{
 		Health: 300 * time.Millisecond, HealthDeadline: 500 * time.Millisecond, Grace: 300 * time.Millisecond,
-		Memory: 50 * time.Millisecond, Drain: 2 * time.Second, SoloIdle: 300 * time.Millisecond,
+		Memory: 50 * time.Millisecond, Drain: 2 * time.Second, Dry: 50 * time.Millisecond, SoloIdle: 300 * time.Millisecond,
 	}
 }
 

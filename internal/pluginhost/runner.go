@@ -51,7 +51,7 @@ func newRunner(name string, s *process.Spawner, spec process.Spec, tls bool, pum
 
 // prepare takes what go-plugin decided: the environment that carries the handshake, and the socket's directory.
 func (r *runner) prepare(cmd *exec.Cmd, dir string) {
-	r.spec.Env = append(r.spec.Env, cmd.Env...)
+	r.spec.Env = process.MergeEnv(r.spec.Env, cmd.Env)
 	r.dir = dir
 }
 

@@ -30,7 +30,7 @@ func (h *Host) swap(ctx context.Context, p *plugin, old *fleet, spec PluginSpec)
 	h.setSwapErr(p, nil)
 	h.logger.Info("plugin swapped", "plugin", spec.Name)
 	h.work.Go(old.retire)
-	h.work.Go(func() { h.probation(p, next, old.spec, back) }) //nolint:contextcheck // goes on beyond the request
+	h.work.Go(func() { h.probation(p, next, old.spec, back) })
 	return nil
 }
 

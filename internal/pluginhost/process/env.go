@@ -31,3 +31,18 @@ func Environment(config map[string]string, host map[string]string) []string {
 	slices.SortFunc(out, strings.Compare)
 	return out
 }
+
+// MergeEnv adds variables, each "name=value", to an environment and replaces those of the same name: most programs read
+// the first of two.
+func MergeEnv(env, add []string) []string {
+	names := map[string]bool{}
+	for _, kv := range add {
+		name, _, _ := strings.Cut(kv, "=")
+		names[name] = true
+	}
+	kept := slices.DeleteFunc(slices.Clone(env), func(kv string) bool {
+		name, _, _ := strings.Cut(kv, "=")
+		return names[name]
+	})
+	return append(kept, add...)
+}

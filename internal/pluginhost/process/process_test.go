@@ -221,6 +221,10 @@ func TestEnvironment(t *testing.T) {
 			t.Errorf("%q is missing in %q", want, got)
 		}
 	}
+	merged := process.MergeEnv(got, []string{"DB_URL=later", "NEW=1"})
+	if len(merged) != len(got)+1 || slices.Contains(merged, "DB_URL=host") || !slices.Contains(merged, "DB_URL=later") {
+		t.Errorf("merged: %q", merged)
+	}
 	for _, kv := range got {
 		if strings.HasPrefix(kv, "FOO=") || strings.HasPrefix(kv, "STREAMD_SECRET_KEY=") {
 			t.Errorf("%s leaked", kv)
