@@ -19,7 +19,7 @@ const sharedQueues = 16
 func TestGroup_sharedWithJavaAndGo(t *testing.T) {
 	p := mainCluster(t)
 	topic, group := p.topic(t, "Shared", sharedQueues), "shared"
-	first := p.streamd(t, stream{group: group, topic: topic}).ready(t)
+	first := p.streamd(t, stream{group: group, topic: topic, handler: "slow: 30ms"}).ready(t)
 	p.settled(t, group, topic, 1, sharedQueues)
 	load := p.java(t, "Produce", topic, "1000000", "200", "1", "t", "150")
 

@@ -181,7 +181,9 @@ func (c *Cluster) Close() {
 func (c *Cluster) java(name, home string, flags []string, class string, args ...string) (*Process, error) {
 	all := append(append([]string{}, flags...), "-XX:TieredStopAtLevel=4", "-Drocketmq.home.dir="+home, "-Duser.home="+home,
 		"-cp", filepath.Join(c.lib, "*"), class)
-	return spawn(name, exec.Command("java", append(all, args...)...)) //nolint:noctx // ended by Close, not by a context
+	cmd := exec.Command("java", append(all, args...)...) //nolint:noctx // ended by Close, not by a context
+	cmd.Dir = c.dir
+	return spawn(name, cmd)
 }
 
 // freePorts returns the first of n neighboring ports that are free now.

@@ -21,7 +21,9 @@ func (c *Cluster) Java(ctx context.Context, class string, args ...string) (*Proc
 	cp := dir + string(os.PathListSeparator) + filepath.Join(c.lib, "*")
 	all := append([]string{"-Xmx256m", "-XX:+UseSerialGC", "-Duser.home=" + c.dir, "-Drocketmq.client.logUseSlf4j=false",
 		"-Drocketmq.client.logRoot=" + filepath.Join(c.dir, "logs"), "-cp", cp, class}, args...)
-	return spawn(class, exec.Command("java", all...)) //nolint:noctx // ended by its owner, not by a context
+	cmd := exec.Command("java", all...) //nolint:noctx // ended by its owner, not by a context
+	cmd.Dir = c.dir                     // some mqadmin commands leave files where they are
+	return spawn(class, cmd)
 }
 
 // Admin is a running mqadmin.

@@ -30,7 +30,8 @@ type Process struct {
 // spawn starts cmd; it dies with this process. Lines of stdout and stderr are kept.
 func spawn(name string, cmd *exec.Cmd) (*Process, error) {
 	p := &Process{Name: name, cmd: cmd, done: make(chan struct{}), more: make(chan struct{})}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	// The signal comes when the thread ends that started the child: Go keeps its threads, so that is this process's end.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	r, w, err := os.Pipe()
 	if err != nil {
 		return nil, err

@@ -1,0 +1,440 @@
+package interop
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/streamd/streamd/internal/rocketmq"
+	"github.com/streamd/streamd/internal/rocketmq/wire"
+	"github.com/streamd/streamd/test/interop/cluster"
+	"github.com/streamd/streamd/test/interop/ledger"
+)
+
+// soakFlags make the ledger loops endless, or replay one.
+type soakFlags struct {
+	soak *bool
+	seed *uint64
+}
+
+// soaking is registered before the flags are parsed, and read by tests only.
+var soaking = soakFlags{
+	soak: flag.Bool("soak", false, "run the ledger loops without a bound, until a fault or Ctrl-C"),
+	seed: flag.Uint64("seed", 0, "seed of the ledger loops; 0 = a new one"),
+}
+
+const ledgerQueues = 4
+
+// loop is a ledger loop: a load of messages, members that handle them, and kills.
+type loop struct {
+	t       *testing.T
+	p       *place
+	name    string
+	dir     string
+	random  *rand.Rand
+	client  *rocketmq.Client
+	plugins int // processes of the plugin in each member
+
+	producers []*cluster.Process
+	bodies    [][]string // by producer
+	members   map[int]*cluster.Process
+	kills     []ledger.Kill
+}
+
+func newLoop(t *testing.T, p *place, name string, plugins int) *loop {
+	t.Helper()
+	seed := *soaking.seed
+	if seed == 0 {
+		seed = uint64(time.Now().UnixNano())
+	}
+	t.Logf("seed %d (replay: -args -seed=%d)", seed, seed)
+	l := &loop{
+		t: t, p: p, name: name, dir: t.TempDir(), random: rand.New(rand.NewPCG(seed, 1)), plugins: plugins,
+		client: newClient(t, p.Addr), members: map[int]*cluster.Process{},
+	}
+	p.topic(t, l.topic(), ledgerQueues)
+	return l
+}
+
+func (l *loop) topic() string { return "Ledger" + l.name }
+func (l *loop) group() string { return "ledger-" + strings.ToLower(l.name) }
+func (l *loop) file() string  { return filepath.Join(l.dir, "ledger") }
+
+// rounds calls f for each kill: n times, or without a bound when soaking.
+func (l *loop) rounds(n int, f func(i int)) {
+	for i := 0; (i < n || *soaking.soak) && l.t.Context().Err() == nil && !l.t.Failed(); i++ {
+		f(i)
+		if *soaking.soak && (i+1)%n == 0 {
+			l.check()
+		}
+	}
+}
+
+const ledgerConfig = `
+brokers:
+  - {name: main, name_servers: [%q]}
+plugins:
+  - {name: ledger, command: [%q], instances: %d}
+handlers:
+  - {name: ledger, plugin: ledger, config: {file: %q, slow: 3ms}}
+streams:
+  - name: ledger
+    group: %s
+    subscribe: [{topic: %s}]
+    start_from: first
+    concurrency: 40
+    retry: {levels: [1s, 1s, 1s, 1s, 1s, 1s, 1s, 2s, 3s, 4s, 5s, 6s, 7s, 8s, 9s, 10s, 11s, 12s]}
+state_dir: %q
+admin: {listen: ""}
+log: {format: json}
+`
+
+// member starts streamd number n, on the state folder that it had before.
+func (l *loop) member(n int) *cluster.Process {
+	l.t.Helper()
+	config := filepath.Join(l.dir, fmt.Sprintf("streamd-%d.yaml", n))
+	text := fmt.Sprintf(ledgerConfig, l.p.Addr, built(l.t, shared.ledger), l.plugins, l.file(), l.group(), l.topic(), filepath.Join(l.dir, fmt.Sprint("state-", n)))
+	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+		l.t.Fatal(err)
+	}
+	cmd := exec.Command(built(l.t, shared.streamd), "run", "-c", config) //nolint:noctx // ended by the test
+	m, err := cluster.Start(fmt.Sprint("streamd ", n), cmd)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	l.t.Cleanup(func() {
+		m.Kill()
+		if l.t.Failed() {
+			lines := m.Lines()
+			l.t.Logf("the end of %s (%d):\n%s", m.Name, m.PID(), strings.Join(lines[max(0, len(lines)-25):], "\n"))
+		}
+	})
+	l.members[n] = m
+	return m
+}
+
+// ready waits until a member has its queues and its plugin.
+func (l *loop) ready(m *cluster.Process) {
+	l.t.Helper()
+	waitLine(l.t, m, func(s string) bool { return strings.Contains(s, `"ready: `) })
+}
+
+// produce starts a load: seconds of messages, mostly handled in a few milliseconds, some failing once, some rejected, some slow.
+func (l *loop) produce(seconds int) {
+	l.t.Helper()
+	const rate = 250
+	n, round := rate*seconds, len(l.producers)
+	bodies := make([]string, n)
+	for i := range bodies {
+		word := "ok"
+		switch r := l.random.IntN(100); {
+		case r < 5:
+			word = "fail-1"
+		case r < 7:
+			word = "reject"
+		case r < 15:
+			word = fmt.Sprintf("slow-%d", 50+l.random.IntN(250))
+		}
+		bodies[i] = fmt.Sprintf("%s %d/%d", word, round, i)
+	}
+	file := filepath.Join(l.dir, fmt.Sprint("bodies-", round))
+	if err := os.WriteFile(file, []byte(strings.Join(bodies, "\n")+"\n"), 0o600); err != nil {
+		l.t.Fatal(err)
+	}
+	cmd := exec.Command(built(l.t, shared.streamd), "produce", "-n", l.p.Addr, "--topic", l.topic(), "--file", file, //nolint:noctx // ended by the test
+		"--rate", fmt.Sprint(rate), "--in-flight", "8", "--retry-for", "90s", "-o", "json")
+	p, err := cluster.Start(fmt.Sprint("producer ", round), cmd)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	l.t.Cleanup(p.Kill)
+	l.producers, l.bodies = append(l.producers, p), append(l.bodies, bodies)
+}
+
+// sent lists the bodies whose sends were acknowledged, once the producers are done.
+func (l *loop) sent() (bodies []string) {
+	l.t.Helper()
+	for round, p := range l.producers {
+		select {
+		case <-p.Done():
+		case <-time.After(2 * time.Minute):
+			l.t.Fatalf("producer %d does not end", round)
+		}
+		for _, line := range p.Lines() {
+			var one struct {
+				N     int    `json:"n"`
+				Error string `json:"error"`
+			}
+			if json.Unmarshal([]byte(line), &one) == nil && one.N > 0 && one.Error == "" {
+				bodies = append(bodies, l.bodies[round][one.N-1])
+			}
+		}
+	}
+	return bodies
+}
+
+func (l *loop) entries() []ledger.Entry {
+	l.t.Helper()
+	e, err := ledger.Read(l.file())
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	return e
+}
+
+// busy waits until deliveries that ok accepts are in flight.
+func (l *loop) busy(what string, least int, ok func(ledger.Entry) bool) {
+	l.t.Helper()
+	until(l.t, 90*time.Second, "work in flight: "+what, func() (bool, string) {
+		e := l.entries()
+		n := 0
+		for _, d := range ledger.InFlight(e[max(0, len(e)-2000):]) {
+			if ok(d) {
+				n++
+			}
+		}
+		return n >= least, fmt.Sprintf("%d in flight, %d entries", n, len(e))
+	})
+}
+
+// committed reads what the broker has stored for the group.
+func (l *loop) committed() map[string]int64 {
+	l.t.Helper()
+	ctx := within(l.t, 30*time.Second)
+	all := map[string]int64{}
+	for _, topic := range []string{l.topic(), wire.RetryTopic(l.group())} {
+		qs, err := l.client.Queues(ctx, topic)
+		if err != nil {
+			l.t.Fatal(err)
+		}
+		for _, q := range qs {
+			offset, ok, err := l.client.Committed(ctx, l.group(), q)
+			if err != nil {
+				l.t.Fatal(err)
+			}
+			if ok {
+				all[q.String()] = offset
+			}
+		}
+	}
+	return all
+}
+
+// killed notes a kill that has just happened.
+func (l *loop) killed(what string, at time.Time, committed map[string]int64) {
+	l.kills = append(l.kills, ledger.Kill{What: what, At: at.UnixNano(), Committed: committed})
+}
+
+// dead reads the bodies in the group's dead-letter topic.
+func (l *loop) dead() (bodies []string) {
+	l.t.Helper()
+	ctx := within(l.t, 30*time.Second)
+	qs, err := l.client.Queues(ctx, wire.DLQTopic(l.group()))
+	if err != nil {
+		return nil // there is no such topic before the first dead letter
+	}
+	for _, q := range qs {
+		ms, _, err := read(ctx, l.client, "ledger-audit", q, 0)
+		if err != nil {
+			l.t.Fatalf("reading the dead letters in %s: %v", q, err)
+		}
+		for i := range ms {
+			bodies = append(bodies, ms[i].Text)
+		}
+	}
+	return bodies
+}
+
+func rejected(body string) bool { return strings.HasPrefix(body, "reject") }
+
+// slack is how many records may be answered in the plugins and on their way to the host at a kill: two full batches.
+const slack = 64
+
+// check waits until everything produced is handled or dead-lettered, and holds the ledger against the promises.
+func (l *loop) check() *ledger.Audit {
+	l.t.Helper()
+	produced := l.sent()
+	var left []string
+	until(l.t, 3*time.Minute, fmt.Sprintf("%d messages are handled or dead-lettered", len(produced)), func() (bool, string) {
+		handled := ledger.Handled(l.entries())
+		left = slices.DeleteFunc(slices.Clone(produced), func(b string) bool { return handled[b] > 0 || rejected(b) })
+		return len(left) == 0, fmt.Sprintf("%d left: %.300v", len(left), left)
+	})
+	rejects := len(slices.DeleteFunc(slices.Clone(produced), func(b string) bool { return !rejected(b) }))
+	var dead []string
+	until(l.t, time.Minute, fmt.Sprintf("%d dead letters", rejects), func() (bool, string) {
+		dead = l.dead()
+		distinct := slices.Compact(slices.Sorted(slices.Values(dead)))
+		return len(distinct) >= rejects, fmt.Sprint(len(distinct))
+	})
+	entries := l.entries()
+	a := ledger.Check(entries, produced, dead, l.kills, rejected)
+	l.t.Logf("%d produced, %d dead-lettered, %d deliveries\n%s", len(produced), len(dead), len(entries)/2, a.Text(entries, l.kills))
+	for _, fault := range a.Faults(entries, l.kills, slack) {
+		l.t.Error(fault)
+	}
+	return a
+}
+
+// TestLedger_pluginKills kills plugin processes under load: nothing is lost, nothing burns, and only what was in flight in
+// the process comes again. A plugin has five processes, so that no one's breaker opens (5 exits in 2 minutes).
+func TestLedger_pluginKills(t *testing.T) {
+	l := newLoop(t, mainCluster(t), "Plugin", 5)
+	l.ready(l.member(1))
+	l.rounds(20, func(i int) {
+		if i > 0 && i%20 == 0 { // soaking: let the breaker forget
+			pause(t.Context(), 2*time.Minute)
+		}
+		if i%4 == 0 {
+			l.produce(12)
+		}
+		pid := l.instance(i % l.plugins)
+		l.busy(fmt.Sprint("plugin process ", pid), 3, func(e ledger.Entry) bool { return e.PID == pid })
+		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		l.killed(fmt.Sprint("plugin ", pid), time.Now(), nil)
+	})
+	if a := l.check(); len(a.Copies) > 0 {
+		t.Errorf("stored twice: %v", a.Copies)
+	}
+	stopClean(t, l.members[1])
+}
+
+// pause waits for time to pass in the world outside: the plugin breaker's window.
+func pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// instance waits until `group status` shows a plugin process in place i, and returns its pid.
+func (l *loop) instance(i int) (pid int) {
+	l.t.Helper()
+	until(l.t, time.Minute, fmt.Sprintf("plugin process %d of %d is ready", i+1, l.plugins), func() (bool, string) {
+		g, err := l.p.status(l.t, l.group())
+		if err != nil || len(g.Members) != 1 || len(g.Members[0].Plugins) <= i {
+			return false, fmt.Sprint(err, g.Members)
+		}
+		ours := g.Members[0].Plugins[:0:0]
+		for _, p := range g.Members[0].Plugins {
+			if p.Name == "ledger" {
+				ours = append(ours, p)
+			}
+		}
+		if len(ours) <= i || ours[i].State != "ready" {
+			return false, fmt.Sprintf("%+v", ours)
+		}
+		pid = ours[i].PID
+		return pid > 0, fmt.Sprintf("%+v", ours)
+	})
+	return pid
+}
+
+// TestLedger_streamdKills kills one of two members under load and starts it again.
+func TestLedger_streamdKills(t *testing.T) {
+	l := newLoop(t, mainCluster(t), "Streamd", 1)
+	l.ready(l.member(1))
+	l.ready(l.member(2))
+	l.rounds(10, func(i int) {
+		if i%3 == 0 {
+			l.produce(18)
+		}
+		n := 1 + i%2
+		l.killMember(n)
+		l.ready(l.member(n))
+	})
+	l.check()
+	stopClean(t, l.members[1], l.members[2])
+}
+
+// TestLedger_streamdKillsAlone kills the only member of a group: what it had settled and not committed comes again.
+func TestLedger_streamdKillsAlone(t *testing.T) {
+	l := newLoop(t, mainCluster(t), "Alone", 1)
+	l.ready(l.member(1))
+	l.rounds(3, func(int) {
+		l.produce(6)
+		l.killMember(1)
+		l.ready(l.member(1))
+	})
+	l.check()
+	stopClean(t, l.members[1])
+}
+
+// killMember kills streamd number n while its plugin has work in hand. The offsets are read the moment before: what is
+// committed after that only narrows what may come again.
+func (l *loop) killMember(n int) {
+	l.t.Helper()
+	m := l.members[n]
+	l.busy(m.Name, 3, func(e ledger.Entry) bool { return e.Host == m.PID() })
+	committed := l.committed()
+	l.busy(m.Name, 3, func(e ledger.Entry) bool { return e.Host == m.PID() })
+	at := time.Now()
+	if err := m.Signal(syscall.SIGKILL); err != nil {
+		l.t.Fatal(err)
+	}
+	<-m.Done() // its plugins have died with it: the pipe of its output is closed
+	l.killed(fmt.Sprintf("%s (%d)", m.Name, m.PID()), at, committed)
+}
+
+// TestLedger_brokerKills kills the broker under load and starts it again on its store.
+func TestLedger_brokerKills(t *testing.T) {
+	l := newLoop(t, newPlace(t, cluster.Options{Broker: quickRetries()}), "Broker", 1)
+	l.ready(l.member(1))
+	broker := l.p.Brokers[0]
+	l.rounds(5, func(int) {
+		l.produce(5)
+		l.busy("any", 3, func(ledger.Entry) bool { return true })
+		at := time.Now()
+		broker.Kill()
+		l.killed("broker", at, nil)
+		if err := broker.Start(within(l.t, 90*time.Second)); err != nil {
+			t.Fatal(err)
+		}
+		before := len(l.entries())
+		until(t, 90*time.Second, "work goes on", func() (bool, string) { n := len(l.entries()); return n > before+100, fmt.Sprint(n - before) })
+	})
+	l.check()
+	stopClean(t, l.members[1])
+}
+
+// TestLedger_handOver restarts one of two members in peace under load: no duplicate, nothing lost.
+func TestLedger_handOver(t *testing.T) {
+	l := newLoop(t, mainCluster(t), "HandOver", 1)
+	l.ready(l.member(1))
+	l.ready(l.member(2))
+	l.produce(15)
+	for range 2 {
+		l.busy("member 2", 3, func(e ledger.Entry) bool { return e.Host == l.members[2].PID() })
+		stopClean(t, l.members[2])
+		l.ready(l.member(2))
+	}
+	a := l.check()
+	if len(a.Repeats) > 0 || a.Twice > 0 || len(a.Copies) > 0 {
+		t.Errorf("a clean hand-over repeated %d deliveries; %d messages were handled twice, %d stored twice", len(a.Repeats), a.Twice, len(a.Copies))
+	}
+	stopClean(t, l.members[1], l.members[2])
+}
+
+func stopClean(t *testing.T, members ...*cluster.Process) {
+	t.Helper()
+	for _, m := range members {
+		if err := m.Stop(40 * time.Second); err != nil {
+			t.Errorf("stopping %s: %v", m.Name, err)
+		}
+	}
+}
+
