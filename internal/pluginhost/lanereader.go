@@ -16,6 +16,9 @@ import (
 // obituaryWait is how long an ended stream waits for news of its process: the exit tells more than the broken pipe.
 const obituaryWait = time.Second
 
+// brokenWait is the same for a broken connection: the process is dead or dying, however busy the machine is.
+const brokenWait = 5 * time.Second
+
 // read turns frames into events until the stream ends, then delivers the last event.
 func (l *Lane) read(credits int) {
 	defer close(l.done)
@@ -171,7 +174,11 @@ func (l *Lane) lost(err error, fate *frame.Lost) frame.Lost {
 	case fate != nil:
 		return *fate
 	}
-	timer := time.NewTimer(obituaryWait)
+	wait := obituaryWait
+	if status.Code(err) == codes.Unavailable {
+		wait = brokenWait
+	}
+	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	select {
 	case <-l.gen.dead:
