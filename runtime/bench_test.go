@@ -29,8 +29,10 @@ func newBenchBroker(c *clustertest.Client, n int, limit int64) *benchBroker {
 	b := &benchBroker{Client: c, n: int64(n), limit: limit}
 	body := []byte(strings.Repeat("x", 1024))
 	for range n {
-		m := wire.Message{Topic: []byte(topicName), Body: body, BodyCRC: wire.BodyCRC(body), StoreHost: clustertest.Host(), BornHost: clustertest.Host(), StoreMillis: 1,
-			Properties: []byte("KEYS\x01order-4711\x02UNIQ_KEY\x017F0000017A244E0E2F2A9346E9EF0012\x02CLUSTER\x01DefaultCluster\x02WAIT\x01true\x02MSG_REGION\x01DefaultRegion\x02TRACE_ON\x01true\x02")}
+		m := wire.Message{
+			Topic: []byte(topicName), Body: body, BodyCRC: wire.BodyCRC(body), StoreHost: clustertest.Host(), BornHost: clustertest.Host(), StoreMillis: 1,
+			Properties: []byte("KEYS\x01order-4711\x02UNIQ_KEY\x017F0000017A244E0E2F2A9346E9EF0012\x02CLUSTER\x01DefaultCluster\x02WAIT\x01true\x02MSG_REGION\x01DefaultRegion\x02TRACE_ON\x01true\x02"),
+		}
 		var err error
 		if b.body, err = m.Append(b.body); err != nil {
 			panic(err)
@@ -108,8 +110,10 @@ func BenchmarkEngine(b *testing.B) {
 			l := &benchLane{events: make(chan frame.Event, 1024), work: make(chan frame.Event, 1024)}
 			go l.run()
 			r, err := runtime.New(runtime.Config{
-				Streams: []runtime.StreamConfig{{Name: "s", Broker: "main", Group: group, Handler: "h", StartFrom: runtime.StartFrom{First: true},
-					Subscriptions: []runtime.Subscription{{Topic: topicName}}, Batch: runtime.Batch{Max: bc.batch}, Pull: runtime.Pull{Messages: bc.batch}, FailureTopic: "-"}},
+				Streams: []runtime.StreamConfig{{
+					Name: "s", Broker: "main", Group: group, Handler: "h", StartFrom: runtime.StartFrom{First: true},
+					Subscriptions: []runtime.Subscription{{Topic: topicName}}, Batch: runtime.Batch{Max: bc.batch}, Pull: runtime.Pull{Messages: bc.batch}, FailureTopic: "-",
+				}},
 				Brokers: map[string]runtime.Broker{"main": broker}, Handlers: l,
 			})
 			if err != nil {

@@ -54,8 +54,10 @@ func (w *wired) member(id string) (e *runtime.Runtime, stop func()) {
 		w.t.Fatal(err)
 	}
 	e, err = runtime.New(runtime.Config{
-		Streams: []runtime.StreamConfig{{Name: "orders", Broker: "main", Group: group, Handler: "h", Subscriptions: []runtime.Subscription{{Topic: topicName}},
-			StartFrom: runtime.StartFrom{First: true}, Retry: runtime.Retry{MaxRetries: 2}}},
+		Streams: []runtime.StreamConfig{{
+			Name: "orders", Broker: "main", Group: group, Handler: "h", Subscriptions: []runtime.Subscription{{Topic: topicName}},
+			StartFrom: runtime.StartFrom{First: true}, Retry: runtime.Retry{MaxRetries: 2},
+		}},
 		Brokers: map[string]runtime.Broker{"main": c}, Handlers: handlers{w.handler}, Logger: slog.New(slog.NewTextHandler(testWriter{w.t}, nil)),
 	})
 	if err != nil {

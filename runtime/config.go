@@ -167,12 +167,12 @@ func (cfg Config) withDefaults() Config {
 	}
 	cfg.Streams = slices.Clone(cfg.Streams)
 	for i := range cfg.Streams {
-		cfg.Streams[i] = cfg.Streams[i].withDefaults()
+		cfg.Streams[i] = withStreamDefaults(cfg.Streams[i])
 	}
 	return cfg
 }
 
-func (s StreamConfig) withDefaults() StreamConfig {
+func withStreamDefaults(s StreamConfig) StreamConfig {
 	if s.Strategy.Name == "" && s.Strategy.Plugin == "" {
 		s.Strategy.Name = DefaultStrategy
 	}

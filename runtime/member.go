@@ -107,7 +107,7 @@ func (m *member) run(ctx context.Context, joined chan<- error) {
 	m.cancel()
 	m.calls.Wait()
 	m.round.close()
-	m.leave()
+	m.leave() //nolint:contextcheck // also after the second stage of a stop
 }
 
 // join tries until the group is joined, a stop comes, or no waiting can mend what is wrong.
@@ -174,7 +174,7 @@ func (m *member) pause(ctx context.Context, failures int) bool {
 }
 
 func (m *member) leave() {
-	ctx, cancel := context.WithTimeout(context.Background(), leaveLimit) //nolint:contextcheck // also after the second stage of a stop
+	ctx, cancel := context.WithTimeout(context.Background(), leaveLimit)
 	defer cancel()
 	if err := m.s.broker.Leave(ctx, m.s.config().Group); err != nil {
 		m.s.log.Warn("brokers were not told that the member leaves", "error", err.Error())

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -211,9 +212,7 @@ func (r *round) pollNeighbor(ctx context.Context) {
 	r.mu.Unlock()
 	r.m.mu.Lock()
 	own := make(map[string]allocate.Digest, len(r.m.digests))
-	for topic, d := range r.m.digests {
-		own[topic] = d
-	}
+	maps.Copy(own, r.m.digests)
 	r.m.mu.Unlock()
 	for topic, d := range own {
 		if other := allocate.Disagree(d, topic, r.known([]string{id})); len(other) > 0 && d.Input != "" {

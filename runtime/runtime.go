@@ -42,8 +42,10 @@ func New(cfg Config) (*Runtime, error) {
 	if err := cfg.check(); err != nil {
 		return nil, fmt.Errorf("checking the engine's config: %w", err)
 	}
-	r := &Runtime{turn: make(chan struct{}, 1), cfg: cfg, state: StateCreated, streams: map[string]*stream{},
-		budget: queue.NewBudget("the process", cfg.Memory, nil)}
+	r := &Runtime{
+		turn: make(chan struct{}, 1), cfg: cfg, state: StateCreated, streams: map[string]*stream{},
+		budget: queue.NewBudget("the process", cfg.Memory, nil),
+	}
 	return r, nil
 }
 
@@ -194,7 +196,7 @@ func (r *Runtime) Apply(ctx context.Context, cfg Config) error {
 		return fmt.Errorf("changing the engine's config: %w", err)
 	}
 	for s, c := range p.change {
-		s.apply(c)
+		s.apply(c) //nolint:contextcheck // what starts here outlives the reload
 	}
 	r.mu.Lock()
 	for _, s := range started {

@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -146,9 +147,7 @@ func (m *member) read(st *StreamStatus) {
 	st.Joined = m.joined
 	st.Members = slices.Clone(m.ids)
 	st.Assignments = make(map[string]Assignment, len(m.assign))
-	for topic, a := range m.assign {
-		st.Assignments[topic] = a
-	}
+	maps.Copy(st.Assignments, m.assign)
 	queues, past, counts := m.queues, m.past, m.counts
 	if !m.joined && m.waiting.Held() {
 		h := m.waiting

@@ -128,12 +128,12 @@ func (s *stream) recorderConfig(c StreamConfig) settle.RecorderConfig {
 
 // start runs the parts and waits until the group was joined once, or cannot be joined now; see Runtime.Start.
 func (s *stream) start(ctx context.Context) error {
-	parts, end := context.WithCancel(context.Background()) //nolint:contextcheck // the parts outlive the start
+	parts, end := context.WithCancel(context.WithoutCancel(ctx)) // the parts outlive the start
 	s.endParts = end
 	s.parts.Go(func() { s.settler.Run(parts) })
 	s.parts.Go(func() { s.recorder.Run(parts) })
 	s.sink.start(parts)
-	life, cut := context.WithCancelCause(context.Background()) //nolint:contextcheck // as above
+	life, cut := context.WithCancelCause(context.WithoutCancel(ctx))
 	s.endMember = cut
 	joined := make(chan error, 1)
 	go s.member.run(life, joined)

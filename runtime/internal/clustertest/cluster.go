@@ -65,8 +65,10 @@ type groupState struct {
 
 // New makes an empty cluster.
 func New() *Cluster {
-	return &Cluster{topics: map[string]*topic{}, groups: map[string]*groupState{}, offsets: map[string]map[sdk.Queue]int64{},
-		resets: map[string]map[sdk.Queue]int64{}, log: map[int64]*record{}, arrived: make(chan struct{}), Pulls: map[sdk.Queue]int{}, most: map[sdk.Queue]int{}}
+	return &Cluster{
+		topics: map[string]*topic{}, groups: map[string]*groupState{}, offsets: map[string]map[sdk.Queue]int64{},
+		resets: map[string]map[sdk.Queue]int64{}, log: map[int64]*record{}, arrived: make(chan struct{}), Pulls: map[sdk.Queue]int{}, most: map[sdk.Queue]int{},
+	}
 }
 
 // Queue names a queue of the one broker.
@@ -177,12 +179,12 @@ func (c *Cluster) wake() {
 	c.arrived = make(chan struct{})
 }
 
-// Expire drops the messages of a queue below min, as a broker's retention does; the originals are gone.
-func (c *Cluster) Expire(q sdk.Queue, min int64) {
+// Expire drops the messages of a queue below first, as a broker's retention does; the originals are gone.
+func (c *Cluster) Expire(q sdk.Queue, first int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	l := c.topics[q.Topic].queues[q.ID]
-	for l.min < min && len(l.messages) > 0 {
+	for l.min < first && len(l.messages) > 0 {
 		delete(c.log, l.messages[0].LogOffset)
 		l.messages = l.messages[1:]
 		l.min++

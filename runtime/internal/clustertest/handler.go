@@ -101,8 +101,10 @@ func (h *Handler) Open(ctx context.Context, spec frame.LaneSpec) (*Lane, error) 
 	if info.Checksum == "" {
 		info.Checksum, info.ConfigHash, info.Plugin = "sum", "conf", "fake"
 	}
-	l := &Lane{h: h, spec: spec, info: info, events: make(chan frame.Event, 4*spec.Credits+64), running: map[frame.Ref]context.CancelFunc{},
-		slots: make(chan struct{}, max(1, spec.Concurrency))}
+	l := &Lane{
+		h: h, spec: spec, info: info, events: make(chan frame.Event, 4*spec.Credits+64), running: map[frame.Ref]context.CancelFunc{},
+		slots: make(chan struct{}, max(1, spec.Concurrency)),
+	}
 	l.life, l.end = context.WithCancel(context.Background())
 	if h.lanes == nil {
 		h.lanes = map[*Lane]bool{}
@@ -119,7 +121,7 @@ type Lane struct {
 	info   frame.LaneInfo
 	events chan frame.Event
 	slots  chan struct{}
-	life   context.Context
+	life   context.Context //nolint:containedctx // the process that the lane stands for
 	end    context.CancelFunc
 	work   sync.WaitGroup
 
@@ -153,8 +155,10 @@ func (l *Lane) Send(b *frame.Batch) error {
 	l.h.count(n)
 	for i := range n {
 		r := b.Records.Record(i)
-		rec := Record{ID: r.ID, Topic: r.Topic, Keys: r.Keys, Tag: r.Tag, Body: string(r.Body), QueueID: r.QueueID, Offset: r.Offset,
-			Attempt: r.Attempt, Solo: l.spec.Solo, Generation: l.info.Generation}
+		rec := Record{
+			ID: r.ID, Topic: r.Topic, Keys: r.Keys, Tag: r.Tag, Body: string(r.Body), QueueID: r.QueueID, Offset: r.Offset,
+			Attempt: r.Attempt, Solo: l.spec.Solo, Generation: l.info.Generation,
+		}
 		ref := frame.Ref{Seq: b.Seq, Index: uint32(i)}
 		ctx, cancel := context.WithCancel(l.life)
 		l.running[ref] = cancel

@@ -71,7 +71,8 @@ type Dispatcher struct {
 	idText  []byte
 	spare   []Input
 	jobs    map[*frame.Results]*settle.Job
-	solo    func() // opens the solo lane
+	solo    func()     // opens the solo lane
+	drain   func(Lane) // lets a lane that is not needed end
 
 	openMu sync.Mutex // guards nextID
 	nextID LaneID
@@ -89,8 +90,10 @@ type Status struct {
 
 // New makes a dispatcher that does nothing until Run.
 func New(cfg Config) *Dispatcher {
-	return &Dispatcher{cfg: cfg, wake: make(chan struct{}, 1), done: make(chan struct{}), retire: make(chan time.Duration, 1), core: NewCore(cfg.Settings), lanes: make(map[LaneID]Lane),
-		tags: make(map[string]string), jobs: make(map[*frame.Results]*settle.Job)}
+	return &Dispatcher{
+		cfg: cfg, wake: make(chan struct{}, 1), done: make(chan struct{}), retire: make(chan time.Duration, 1), core: NewCore(cfg.Settings), lanes: make(map[LaneID]Lane),
+		tags: make(map[string]string), jobs: make(map[*frame.Results]*settle.Job),
+	}
 }
 
 // Offer implements queue.Sink.
@@ -148,6 +151,7 @@ func (d *Dispatcher) Run(ctx context.Context) {
 		lanes.Go(func() { d.keepOpen(ctx, shard) })
 	}
 	d.solo = func() { lanes.Go(func() { d.openSolo(ctx) }) }
+	d.drain = func(l Lane) { lanes.Go(func() { closeLane(ctx, l) }) }
 	d.loop(ctx)
 	cancel()
 	lanes.Wait()

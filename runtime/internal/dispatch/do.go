@@ -3,6 +3,7 @@ package dispatch
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 	"unsafe"
 
@@ -32,8 +33,8 @@ func (d *Dispatcher) do(now time.Time, a *Action) {
 			endSpan(m, errors.New("the lane was lost; the message goes out again"))
 		}
 	case ActMove:
-		for i := len(a.Items) - 1; i >= 0; i-- {
-			d.cfg.Move(a.Items[i])
+		for _, m := range slices.Backward(a.Items) {
+			d.cfg.Move(m)
 		}
 	case ActTake:
 		a.Own.Sent(len(a.Items))
@@ -48,7 +49,9 @@ func (d *Dispatcher) do(now time.Time, a *Action) {
 	case ActOpenSolo:
 		d.solo()
 	case ActClose:
-		d.closeLane(a.Lane)
+		if l := d.lanes[a.Lane]; l != nil {
+			d.drain(l)
+		}
 	case ActFailure:
 		if d.cfg.Hooks != nil {
 			d.cfg.Hooks.Failed(a.D, a.Verdict, a.Info, now)
@@ -172,16 +175,10 @@ func endSpan(m *queue.Delivery, err error) {
 // closeTimeout bounds the draining of a lane that has nothing out.
 const closeTimeout = 5 * time.Second
 
-func (d *Dispatcher) closeLane(id LaneID) {
-	l := d.lanes[id]
-	if l == nil {
-		return
+func closeLane(ctx context.Context, l Lane) {
+	ctx, cancel := context.WithTimeout(ctx, closeTimeout)
+	defer cancel()
+	if err := l.Drain(ctx); err != nil {
+		l.Abort(err)
 	}
-	go func() {
-		ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
-		defer cancel()
-		if err := l.Drain(ctx); err != nil {
-			l.Abort(err)
-		}
-	}()
 }

@@ -77,8 +77,7 @@ func (c *Core) suspect(now time.Time, l *lane, r frame.Ref, lost *frame.Lost) {
 func (c *Core) takeBack(now time.Time, l *lane, crash bool, lost *frame.Lost) {
 	for _, seq := range slices.Backward(l.seqs()) {
 		f := l.flights[seq]
-		for i := len(f.items) - 1; i >= 0; i-- {
-			d := f.items[i]
+		for _, d := range slices.Backward(f.items) {
 			if d == nil {
 				continue
 			}
@@ -188,6 +187,7 @@ func (c *Core) trySolo(now time.Time) {
 		d.SentAt = now
 		f.items = append(f.items, d)
 		c.launch(l, f)
+	case soloOpening, soloClosing:
 	}
 }
 

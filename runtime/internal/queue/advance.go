@@ -21,6 +21,7 @@ func (w *Worker) advance() {
 		w.commitIfDue(now)
 	case PhaseDraining:
 		w.advanceDrain(now)
+	case PhaseReleased:
 	}
 }
 
@@ -44,6 +45,7 @@ func (w *Worker) pullIfRoom(now time.Time) {
 	switch w.hold().Kind {
 	case HoldWindowBytes, HoldWindowCount, HoldWindowSpan:
 		w.setHold(Hold{})
+	default:
 	}
 	w.pull()
 }

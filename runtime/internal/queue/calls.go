@@ -71,6 +71,7 @@ func (w *Worker) askStart(ctx context.Context, from From) (StartAction, int64, e
 	case StartAtTime:
 		action = StartFresh
 		offset, err = b.OffsetAt(ctx, q, from.At)
+	default:
 	}
 	if err != nil {
 		return 0, 0, fmt.Errorf("asking for the start position of %s: %w", q, err)

@@ -41,6 +41,3 @@ const (
 
 // Held tells whether something holds.
 func (h Hold) Held() bool { return h.Kind != "" }
-
-// Error makes a Hold usable as the reason inside an error.
-func (h Hold) Error() string { return h.Text }

@@ -82,6 +82,7 @@ func (w *Worker) notePull(res *rocketmq.PullResult) {
 	switch w.hold().Kind {
 	case HoldBroker, HoldOutOfRange, HoldStartUnknown:
 		w.setHold(Hold{})
+	default:
 	}
 	w.mu.Lock()
 	w.published.LastPull = w.cfg.Now()

@@ -122,7 +122,7 @@ func (w *Worker) Run(ctx context.Context) {
 	w.callCtx, w.endCalls = context.WithCancel(ctx)
 	w.timer = time.NewTimer(time.Hour)
 	for w.phase != PhaseReleased {
-		w.advance()
+		w.advance() //nolint:contextcheck // callCtx hangs below ctx
 		if w.phase == PhaseReleased {
 			break
 		}
@@ -169,11 +169,7 @@ func (w *Worker) report() Report {
 
 // call runs f on its own goroutine; what it returns comes back as an event.
 func (w *Worker) call(ctx context.Context, f func(ctx context.Context) event) {
-	w.calls.Add(1)
-	go func() {
-		defer w.calls.Done()
-		w.events <- f(ctx)
-	}()
+	w.calls.Go(func() { w.events <- f(ctx) })
 }
 
 // abandon ends everything at once.

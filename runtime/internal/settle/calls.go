@@ -103,6 +103,8 @@ func (s *Settler) resend(ctx context.Context, j *Job) error {
 
 // brokersOwn are properties that the broker sets for the place where a copy is stored; they do not belong on a new copy.
 func brokersOwn() []string {
-	return []string{wire.PropDelayLevel, wire.PropRealTopic, wire.PropRealQueueID, wire.PropMinOffset, wire.PropMaxOffset,
-		wire.PropTimerDelaySeconds, wire.PropTimerDelayMillis, wire.PropTimerDeliver, wire.PropTimerOut, wire.PropCluster}
+	return []string{
+		wire.PropDelayLevel, wire.PropRealTopic, wire.PropRealQueueID, wire.PropMinOffset, wire.PropMaxOffset,
+		wire.PropTimerDelaySeconds, wire.PropTimerDelayMillis, wire.PropTimerDeliver, wire.PropTimerOut, wire.PropCluster,
+	}
 }

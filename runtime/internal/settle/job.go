@@ -47,9 +47,13 @@ func (j *Job) facts(retryOff bool) Facts {
 // waiting is a heap of jobs by due time.
 type waiting []*Job
 
-func (w waiting) Len() int           { return len(w) }
-func (w waiting) Less(i, j int) bool { return w[i].due.Before(w[j].due) }
-func (w waiting) Swap(i, j int)      { w[i], w[j] = w[j], w[i]; w[i].index = i; w[j].index = j }
+func (w *waiting) Len() int           { return len(*w) }
+func (w *waiting) Less(i, j int) bool { return (*w)[i].due.Before((*w)[j].due) }
+func (w *waiting) Swap(i, j int) {
+	h := *w
+	h[i], h[j] = h[j], h[i]
+	h[i].index, h[j].index = i, j
+}
 
 // Push implements heap.Interface.
 func (w *waiting) Push(x any) {

@@ -32,10 +32,10 @@ func (m *member) step(in dispatch.Input) {
 		a.Items = slices.Clone(a.Items)
 		m.do(a)
 	}
-	if next := m.dispatch.Next(m.w.now); !next.IsZero() && next != m.wakeAt {
+	if next := m.dispatch.Next(m.w.now); !next.IsZero() && !next.Equal(m.wakeAt) {
 		m.wakeAt = next
 		m.later(max(0, next.Sub(m.w.now)), "wake", func() {
-			if m.wakeAt == next {
+			if m.wakeAt.Equal(next) {
 				m.wakeAt = time.Time{}
 				m.step(dispatch.Input{Kind: dispatch.InTick})
 			}
@@ -61,6 +61,7 @@ func (m *member) do(a dispatch.Action) {
 		m.openLane(true)
 	case dispatch.ActClose:
 		m.close(a.Lane)
+	default: // what a host is told, and records
 	}
 }
 

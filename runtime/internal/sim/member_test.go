@@ -45,7 +45,8 @@ type lane struct {
 }
 
 func newMember(w *world, id string) *member {
-	m := &member{w: w, id: id, workers: map[sdk.Queue]*worker{}, lanes: map[dispatch.LaneID]*lane{},
+	m := &member{
+		w: w, id: id, workers: map[sdk.Queue]*worker{}, lanes: map[dispatch.LaneID]*lane{},
 		core:     group.NewCore(w.now, w.rng.Float64, 0),
 		dispatch: dispatch.NewCore(dispatch.Settings{BatchMax: 8, BatchBytes: 1 << 20, Linger: time.Millisecond, Deadline: 5 * time.Second}),
 		policy:   &settle.Policy{Group: groupName, MaxRetries: 3, Levels: settle.DefaultLevels()},
@@ -76,10 +77,10 @@ func (m *member) groupStep(in group.Input) {
 		m.w.kill(m)
 		return
 	}
-	if next := m.core.Next(); next != m.tickAt {
+	if next := m.core.Next(); !next.Equal(m.tickAt) {
 		m.tickAt = next
 		m.later(max(0, next.Sub(m.w.now)), "tick", func() {
-			if m.tickAt == next {
+			if m.tickAt.Equal(next) {
 				m.tick()
 			}
 		})

@@ -16,6 +16,7 @@ var (
 
 // simulate runs one seed: a minute of faults, then calm. It returns the hash of everything that happened.
 func simulate(t *testing.T, seed uint64) uint64 {
+	t.Helper()
 	w := newWorld(t, seed)
 	for range 1 + w.rng.IntN(3) {
 		w.join()

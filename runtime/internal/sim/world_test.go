@@ -47,12 +47,13 @@ type happening struct {
 
 type events []happening
 
-func (e events) Len() int { return len(e) }
-func (e events) Less(i, j int) bool {
-	return e[i].at.Before(e[j].at) || e[i].at.Equal(e[j].at) && e[i].seq < e[j].seq
+func (e *events) Len() int { return len(*e) }
+func (e *events) Less(i, j int) bool {
+	a, b := (*e)[i], (*e)[j]
+	return a.at.Before(b.at) || a.at.Equal(b.at) && a.seq < b.seq
 }
-func (e events) Swap(i, j int) { e[i], e[j] = e[j], e[i] }
-func (e *events) Push(x any)   { *e = append(*e, x.(happening)) }
+func (e *events) Swap(i, j int) { (*e)[i], (*e)[j] = (*e)[j], (*e)[i] }
+func (e *events) Push(x any)    { *e = append(*e, x.(happening)) }
 func (e *events) Pop() any {
 	old := *e
 	x := old[len(old)-1]
@@ -61,8 +62,11 @@ func (e *events) Pop() any {
 }
 
 func newWorld(t *testing.T, seed uint64) *world {
-	w := &world{t: t, seed: seed, rng: rand.New(rand.NewPCG(seed, 7)), now: time.Unix(1_800_000_000, 0), logs: map[sdk.Queue][]message{},
-		done: map[sdk.Queue][]bool{}, committed: map[sdk.Queue]int64{}, acked: map[int]int{}, dead: map[int]bool{}}
+	t.Helper()
+	w := &world{
+		t: t, seed: seed, rng: rand.New(rand.NewPCG(seed, 7)), now: time.Unix(1_800_000_000, 0), logs: map[sdk.Queue][]message{},
+		done: map[sdk.Queue][]bool{}, committed: map[sdk.Queue]int64{}, acked: map[int]int{}, dead: map[int]bool{},
+	}
 	for i := range 2 + w.rng.IntN(5) {
 		w.logs[sdk.Queue{Topic: topic, Broker: "b", ID: int32(i)}] = nil
 	}
