@@ -98,10 +98,11 @@ func (w *wired) committed(queues int32) {
 func TestOverTheRealProtocol(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWired(t, 4, func(_ context.Context, rec clustertest.Record) clustertest.Answer {
-			switch n, _ := strconv.Atoi(rec.Body); {
-			case n%100 == 7:
+			n, _ := strconv.Atoi(rec.Body)
+			switch n % 100 {
+			case 7:
 				return clustertest.Answer{Verdict: retryOnce}
-			case n%100 == 8:
+			case 8:
 				return clustertest.Answer{Verdict: frame.Verdict{Kind: frame.VerdictReject}}
 			}
 			return clustertest.Answer{}

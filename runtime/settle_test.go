@@ -266,3 +266,36 @@ func TestFailureRecordsGoToTheirTopicOrTheFile(t *testing.T) {
 		r.committedAll(1)
 	})
 }
+
+// Code 16 is also a whole broker that is read-only for a while: that is a refusal, not a retry topic that is off.
+func TestReadOnlyBrokerIsNotARetryTopicThatIsOff(t *testing.T) {
+	for remark, dead := range map[string]int{"the broker[10.0.0.1] sending message is forbidden": 0, "the topic[%RETRY%G] sending message is forbidden": 1} {
+		synctest.Test(t, func(t *testing.T) {
+			var refusing atomic.Bool
+			refusing.Store(true)
+			r := newRig(t, 1, func(_ context.Context, rec clustertest.Record) clustertest.Answer {
+				if rec.Attempt == 1 {
+					return clustertest.Answer{Verdict: retryOnce}
+				}
+				return clustertest.Answer{}
+			})
+			r.cluster.CreateTopic(wire.DLQTopic(group), 1)
+			r.cluster.Fault = func(op, _ string, _ sdk.Queue) error {
+				if op == "SendBack" && refusing.Load() {
+					return refuse(wire.RespNoPermission, remark)
+				}
+				return nil
+			}
+			r.cluster.Fill(clustertest.Queue(topicName, 0), 1)
+			e := r.start(r.config("c1"))
+			wait(20 * time.Second)
+			refusing.Store(false)
+			wait(30 * time.Second)
+			if n := len(r.cluster.Messages(wire.DLQTopic(group))); n != dead {
+				t.Errorf("%s: %d dead letters, want %d", remark, n, dead)
+			}
+			r.committedAll(1)
+			r.stop(e)
+		})
+	}
+}

@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"time"
 
@@ -21,9 +22,11 @@ func (d *Dispatcher) keepOpen(ctx context.Context, shard int) {
 	failures := 0
 	for ctx.Err() == nil {
 		start := d.cfg.Now()
-		cause, err := d.runLane(ctx, spec)
+		lost, err := d.runLane(ctx, spec)
 		switch {
-		case err == nil && (!blames(cause) || d.cfg.Now().Sub(start) > livedLong):
+		case errors.Is(err, errNotReady):
+			continue // the host waits as long as it takes; this only asks it why
+		case err == nil && (orderly(lost.Cause) || d.cfg.Now().Sub(start) > livedLong):
 			failures = 0
 			continue
 		case err != nil:
@@ -33,6 +36,14 @@ func (d *Dispatcher) keepOpen(ctx context.Context, shard int) {
 		pause(ctx, failures)
 	}
 }
+
+// orderly tells whether a lane ended without the plugin's fault.
+func orderly(cause frame.Cause) bool { return cause == frame.CauseSwap || cause == frame.CauseStopped }
+
+// openPatience is how long a lane is waited for until the status says why there is none.
+const openPatience = 2 * time.Second
+
+var errNotReady = errors.New("still waiting for it")
 
 // livedLong is how long a process has to live for the next one to be started without a pause.
 const livedLong = 5 * time.Second
@@ -56,26 +67,35 @@ func (d *Dispatcher) openSolo(ctx context.Context) {
 	spec := d.cfg.Spec
 	spec.Solo, spec.Concurrency, spec.Credits = true, 1, 1
 	if _, err := d.runLane(ctx, spec); err != nil {
-		d.noteOpen(err)
+		if !errors.Is(err, errNotReady) {
+			d.noteOpen(err)
+		}
 		pause(ctx, 1)
 		d.push(Input{Kind: InEvent, Lane: noLane, Event: frame.Event{Kind: frame.EventLost, Lost: &frame.Lost{Cause: frame.CauseStopped, Text: err.Error()}}})
 	}
 }
 
-func (d *Dispatcher) noteOpen(err error) {
+// noteWhy keeps why there is no lane, for the status; nil: there is one.
+func (d *Dispatcher) noteWhy(err error) {
 	d.mu.Lock()
 	d.lastErr = err
 	d.mu.Unlock()
+	d.push(Input{Kind: InTick}) // the loop publishes it
+}
+
+func (d *Dispatcher) noteOpen(err error) {
+	d.noteWhy(err)
 	d.cfg.Logger.Warn("handler's lane is not open", "handler", d.cfg.Spec.Handler, "stream", d.cfg.Spec.Stream, "error", err.Error())
 }
 
-// runLane opens one lane and forwards its events until its last, whose cause it returns; err: it was
-// not opened.
-func (d *Dispatcher) runLane(ctx context.Context, spec frame.LaneSpec) (cause frame.Cause, err error) {
-	l, err := d.cfg.Open(ctx, spec)
+// runLane opens one lane and forwards its events until its last, whose word on why it ended it returns; err: it was not
+// opened, which is errNotReady when nothing speaks against waiting on.
+func (d *Dispatcher) runLane(ctx context.Context, spec frame.LaneSpec) (lost frame.Lost, err error) {
+	l, err := d.open(ctx, spec)
 	if err != nil {
-		return 0, err
+		return lost, err
 	}
+	d.noteWhy(nil)
 	id := d.admit(l, spec.Solo)
 	stop := context.AfterFunc(ctx, func() { l.Abort(context.Cause(ctx)) })
 	defer stop()
@@ -83,14 +103,27 @@ func (d *Dispatcher) runLane(ctx context.Context, spec frame.LaneSpec) (cause fr
 	for e := range l.Events() {
 		last = e.Kind == frame.EventLost || e.Kind == frame.EventDrained
 		if e.Lost != nil {
-			cause = e.Lost.Cause
+			lost = *e.Lost
+			d.noteWhy(errors.New(lost.Text))
 		}
 		d.push(Input{Kind: InEvent, Lane: id, Event: e})
 	}
 	if !last { // a host that closes without a word: nothing is known of what was out
-		d.push(Input{Kind: InEvent, Lane: id, Event: frame.Event{Kind: frame.EventLost, Lost: &frame.Lost{Cause: frame.CauseProtocol, Text: "lane closed without a last event"}}})
+		lost = frame.Lost{Cause: frame.CauseProtocol, Text: "lane closed without a last event"}
+		d.push(Input{Kind: InEvent, Lane: id, Event: frame.Event{Kind: frame.EventLost, Lost: &lost}})
 	}
-	return cause, nil
+	return lost, nil
+}
+
+// open asks the host for a lane. It comes back from time to time to tell why there is none yet.
+func (d *Dispatcher) open(ctx context.Context, spec frame.LaneSpec) (Lane, error) {
+	opening, cancel := context.WithTimeoutCause(ctx, openPatience, errNotReady)
+	defer cancel()
+	l, err := d.cfg.Open(opening, spec)
+	if errors.Is(err, errNotReady) {
+		d.noteWhy(err)
+	}
+	return l, err
 }
 
 // admit gives a lane its id and tells the core.

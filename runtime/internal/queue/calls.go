@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/streamd/streamd/internal/rocketmq"
+	"github.com/streamd/streamd/internal/rocketmq/wire"
 )
 
 // callLimit bounds one question to a broker.
@@ -18,8 +19,6 @@ const (
 	longPause  = 10 * time.Second
 	flowPause  = 20 * time.Millisecond // 215, as Java's client (consumer-semantics.md 3.4)
 )
-
-const codeFlowControl = 215
 
 func pause(failures int) time.Duration {
 	d := firstPause
@@ -108,8 +107,8 @@ func (s started) apply(w *Worker) {
 func (w *Worker) failed(kind HoldKind, err error) {
 	w.failures++
 	d := w.cfg.jitter(pause(w.failures))
-	var code interface{ ResponseCode() int }
-	if errors.As(err, &code) && code.ResponseCode() == codeFlowControl {
+	var refused *rocketmq.ResponseError
+	if errors.As(err, &refused) && refused.Code == wire.RespFlowControl {
 		d = flowPause
 	}
 	w.notBefore = w.cfg.Now().Add(d)
@@ -181,7 +180,7 @@ func (w *Worker) commitRefused(err error, now time.Time) {
 }
 
 // resetWaits: the broker ignored the commit because a reset waits to be picked up (consumer-semantics.md 7.2). A running
-// queue meets it at its next pull; one that has no position yet asks again, and gets the reset's; a draining one leaves
+// queue meets it at its next pull, which is sent at once; one that has no position yet asks again, and gets the reset's; a draining one leaves
 // it to the next owner.
 func (w *Worker) resetWaits(now time.Time) {
 	switch w.phase {
@@ -195,6 +194,7 @@ func (w *Worker) resetWaits(now time.Time) {
 		w.force = false
 		w.committed = w.own.facts(false).safe
 	default:
+		w.stopPull() // one that is held is not woken by a reset (vectors/README.md 5.13)
 		w.commitAfter = now.Add(w.cfg.Settings().CommitEvery)
 	}
 }

@@ -10,7 +10,7 @@ import (
 
 // pullMargin is what a pull may take beyond the broker's hold: its scan for held pulls runs every 5 s
 // (vectors: held pulls of 15 s are answered after up to 20 s) and the network takes its share.
-const pullMargin = 10 * time.Second
+const pullMargin = 15 * time.Second
 
 // pulled is the answer to a pull.
 type pulled struct {

@@ -40,13 +40,19 @@ func classify(err error, step Step) Outcome {
 		return OutcomeDone
 	case step.Kind == StepSendBack && rocketmq.IsOriginalGone(err):
 		return OutcomeGone
-	case step.Kind == StepSendBack && errors.As(err, &resp) && resp.Code == wire.RespNoPermission && strings.Contains(resp.Remark, "topic"):
+	case step.Kind == StepSendBack && errors.As(err, &resp) && topicForbidden(resp):
 		return OutcomeRetryOff
 	case step.Kind == StepResend && wire.IsDLQTopic(step.Topic) && errors.Is(err, rocketmq.ErrTopicNotFound):
 		return OutcomeNoTopic
 	default:
 		return OutcomeRefused
 	}
+}
+
+// topicForbidden tells that the retry topic takes no messages, from a broker that as a whole is read-only for a while: code
+// 16 is both, and only the remark differs (AbstractSendMessageProcessor; consumer-semantics.md 8.1 steps 3 and 6).
+func topicForbidden(r *rocketmq.ResponseError) bool {
+	return r.Code == wire.RespNoPermission && strings.Contains(r.Remark, "the topic[") && strings.Contains(r.Remark, "forbidden")
 }
 
 func (s *Settler) sendBack(ctx context.Context, j *Job) error {

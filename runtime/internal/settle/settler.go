@@ -59,12 +59,12 @@ type Settler struct {
 	counters Counters
 	hold     queue.Hold
 	pending  int
-	offSeen  bool
 
 	// The loop's alone.
 	ready   []*Job
 	waiting waiting
 	calls   int
+	off     time.Time // until when the retry topic counts as off, because a broker said so
 	shown   time.Time // when the hold was last published
 	results chan *result
 }
@@ -147,7 +147,10 @@ func (s *Settler) take() {
 	}
 }
 
-func (s *Settler) retryOff() bool { return s.offSeen || s.cfg.RetryOff() }
+// offFor is how long a broker's word that the retry topic takes nothing is believed before it is tried again.
+const offFor = 30 * time.Second
+
+func (s *Settler) retryOff() bool { return s.cfg.Now().Before(s.off) || s.cfg.RetryOff() }
 
 func (s *Settler) due() {
 	now := s.cfg.Now()
@@ -262,7 +265,7 @@ func (s *Settler) after(r *result) {
 	f := j.facts(s.retryOff())
 	step := s.cfg.Policy().Next(f, j.step, r.outcome, r.text)
 	if step.Off {
-		s.offSeen = true
+		s.off = s.cfg.Now().Add(offFor)
 	}
 	if step.Kind == j.step.Kind {
 		j.tries++
@@ -342,7 +345,7 @@ func (s *Settler) publish() {
 				oldest = j
 			}
 		}
-		h = oldest.holdReason(s.offSeen || s.cfg.RetryOff())
+		h = oldest.holdReason(s.retryOff())
 		h.For = now.Sub(oldest.since)
 	}
 	s.mu.Lock()
