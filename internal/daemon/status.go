@@ -146,7 +146,8 @@ func streamStatus(s *runtime.StreamStatus) StreamStatus {
 		Settling: s.Settling, BytesUsed: s.BytesUsed, BytesLimit: s.BytesLimit, Holds: s.Holds, Queues: []QueueStatus{},
 		Counters: map[string]uint64{
 			"pulled": s.Counters.Queues.Pulled, "settled": s.Counters.Queues.Settled, "acks": s.Counters.Dispatch.Acks,
-			"retries": s.Counters.Dispatch.Retries, "rejects": s.Counters.Dispatch.Rejects, "late": s.Counters.Queues.Late,
+			"retries": s.Counters.Dispatch.Retries, "rejects": s.Counters.Dispatch.Rejects,
+			"late":    s.Counters.Dispatch.Late + s.Counters.Queues.Late + s.Counters.Settle.Late,
 			"expired": s.Counters.Queues.Expired, "filtered": s.Counters.Queues.Filtered, "overlaps": s.Counters.Group.Overlaps,
 			"pull_errors": s.Counters.Queues.PullErrors, "commit_errors": s.Counters.Queues.CommitErrors, "commits": s.Counters.Queues.Commits,
 			"failures_stored": s.Counters.FailuresStored, "failures_in_file": s.Counters.FailuresInFile, "failures_not_recorded": s.Counters.FailuresNotRecorded,

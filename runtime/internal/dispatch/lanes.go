@@ -19,13 +19,16 @@ const (
 func (d *Dispatcher) keepOpen(ctx context.Context, shard int) {
 	spec := d.cfg.Spec
 	spec.Shard = shard
-	failures := 0
+	failures, patience := 0, firstPatience
 	for ctx.Err() == nil {
 		start := d.cfg.Now()
-		lost, err := d.runLane(ctx, spec)
+		lost, err := d.runLane(ctx, spec, patience)
+		if errors.Is(err, errNotReady) {
+			patience = min(2*patience, longPatience)
+			continue
+		}
+		patience = firstPatience
 		switch {
-		case errors.Is(err, errNotReady):
-			continue // the host waits as long as it takes; this only asks it why
 		case err == nil && (orderly(lost.Cause) || d.cfg.Now().Sub(start) > livedLong):
 			failures = 0
 			continue
@@ -40,8 +43,12 @@ func (d *Dispatcher) keepOpen(ctx context.Context, shard int) {
 // orderly tells whether a lane ended without the plugin's fault.
 func orderly(cause frame.Cause) bool { return cause == frame.CauseSwap || cause == frame.CauseStopped }
 
-// openPatience is how long a lane is waited for until the status says why there is none.
-const openPatience = 2 * time.Second
+// How long a lane is waited for until the status says why there is none: longer each time, since asking again ends an
+// opening that is under way.
+const (
+	firstPatience = 2 * time.Second
+	longPatience  = 30 * time.Second
+)
 
 var errNotReady = errors.New("still waiting for it")
 
@@ -66,7 +73,7 @@ func pause(ctx context.Context, failures int) {
 func (d *Dispatcher) openSolo(ctx context.Context) {
 	spec := d.cfg.Spec
 	spec.Solo, spec.Concurrency, spec.Credits = true, 1, 1
-	if _, err := d.runLane(ctx, spec); err != nil {
+	if _, err := d.runLane(ctx, spec, longPatience); err != nil {
 		if !errors.Is(err, errNotReady) {
 			d.noteOpen(err)
 		}
@@ -90,8 +97,8 @@ func (d *Dispatcher) noteOpen(err error) {
 
 // runLane opens one lane and forwards its events until its last, whose word on why it ended it returns; err: it was not
 // opened, which is errNotReady when nothing speaks against waiting on.
-func (d *Dispatcher) runLane(ctx context.Context, spec frame.LaneSpec) (lost frame.Lost, err error) {
-	l, err := d.open(ctx, spec)
+func (d *Dispatcher) runLane(ctx context.Context, spec frame.LaneSpec, patience time.Duration) (lost frame.Lost, err error) {
+	l, err := d.open(ctx, spec, patience)
 	if err != nil {
 		return lost, err
 	}
@@ -116,8 +123,8 @@ func (d *Dispatcher) runLane(ctx context.Context, spec frame.LaneSpec) (lost fra
 }
 
 // open asks the host for a lane. It comes back from time to time to tell why there is none yet.
-func (d *Dispatcher) open(ctx context.Context, spec frame.LaneSpec) (Lane, error) {
-	opening, cancel := context.WithTimeoutCause(ctx, openPatience, errNotReady)
+func (d *Dispatcher) open(ctx context.Context, spec frame.LaneSpec, patience time.Duration) (Lane, error) {
+	opening, cancel := context.WithTimeoutCause(ctx, patience, errNotReady)
 	defer cancel()
 	l, err := d.cfg.Open(opening, spec)
 	if errors.Is(err, errNotReady) {
