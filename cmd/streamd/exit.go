@@ -27,8 +27,7 @@ func report(talk io.Writer, err error) int {
 	if err == nil {
 		return exitcode.OK
 	}
-	var silent *shown
-	if !errors.As(err, &silent) {
+	if _, silent := errors.AsType[*shown](err); !silent {
 		fmt.Fprintln(talk, "streamd: "+strings.ReplaceAll(err.Error(), "\n", "\nstreamd: "))
 	}
 	return code(err)

@@ -14,7 +14,7 @@ func main() { os.Exit(run(context.Background(), os.Args[1:], os.Stdin, os.Stdout
 
 // run is main with its surroundings passed in.
 func run(ctx context.Context, args []string, in io.Reader, out, talk io.Writer) int {
-	root := newRoot()
+	root := newRoot() //nolint:contextcheck // commands take theirs from cobra
 	root.SetArgs(args)
 	root.SetIn(in)
 	root.SetOut(out)

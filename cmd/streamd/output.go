@@ -14,7 +14,7 @@ type output struct{ format string }
 func (o *output) bind(cmd *cobra.Command) {
 	cmd.Flags().VarP(o, "output", "o", "text for people, json for programs")
 	o.format = "text"
-	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp)) //nolint:errcheck // the flag exists: it was added above
+	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp)) // the flag exists
 }
 
 func (o *output) String() string { return o.format }

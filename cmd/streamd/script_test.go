@@ -42,7 +42,7 @@ type stage struct {
 // process is a streamd in the background.
 type process struct {
 	cmd  *exec.Cmd
-	done chan error
+	done chan struct{} // closed when it has ended
 }
 
 func of(ts *testscript.TestScript) *stage { return ts.Value("stage").(*stage) }
@@ -138,22 +138,23 @@ func cmdStart(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(err)
 	path, err := exec.LookPath("streamd")
 	ts.Check(err)
-	cmd := exec.Command(path, args[1:]...) //nolint:noctx // ended by the script, or when it ends
+	cmd := exec.Command(path, args[1:]...)
 	cmd.Dir, cmd.Stderr, cmd.Stdout = ts.MkAbs("."), log, log
 	cmd.Env = append(os.Environ(), "HOME="+ts.Getenv("HOME"), "NAMESRV_ADDR="+ts.Getenv("NAMESRV_ADDR"), "BROKER="+ts.Getenv("BROKER"), "TMPDIR="+ts.Getenv("TMPDIR"))
 	ts.Check(cmd.Start())
-	p := &process{cmd: cmd, done: make(chan error, 1)}
-	go func() { p.done <- cmd.Wait() }()
+	p := &process{cmd: cmd, done: make(chan struct{})}
+	go func() {
+		defer close(p.done)
+		_ = cmd.Wait() // exit tells the code
+	}()
 	s := of(ts)
 	if s.streamd == nil {
 		s.streamd = map[string]*process{}
 	}
 	s.streamd[args[0]] = p
 	ts.Defer(func() {
-		if p.cmd.ProcessState == nil {
-			_ = p.cmd.Process.Kill() //nolint:errcheck // it may have ended by now
-			<-p.done
-		}
+		_ = p.cmd.Process.Kill() // it may have ended by now
+		<-p.done
 		ts.Check(log.Close())
 	})
 }
@@ -171,7 +172,6 @@ func cmdExit(ts *testscript.TestScript, _ bool, args []string) {
 	defer late.Stop()
 	select {
 	case <-p.done:
-		p.done <- nil
 	case <-late.C:
 		ts.Fatalf("%s has not ended after %s", args[0], patience)
 	}

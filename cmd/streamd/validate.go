@@ -26,9 +26,9 @@ type problem struct {
 
 func newValidate() *cobra.Command {
 	var (
-		cf            configFlags
-		out           output
-		print, schema bool
+		cf           configFlags
+		out          output
+		show, schema bool
 	)
 	cmd := &cobra.Command{
 		Use:   "validate -c FILE",
@@ -48,7 +48,7 @@ func newValidate() *cobra.Command {
 				return printValidation(cmd, loaded, err)
 			case err != nil:
 				return err
-			case print:
+			case show:
 				return printConfig(cmd, loaded)
 			}
 			fmt.Fprintf(cmd.OutOrStdout(), "ok: %d streams, %d handlers, %d plugins\n", len(loaded.Config.Streams), len(loaded.Config.Handlers), len(loaded.Config.Plugins))
@@ -57,7 +57,7 @@ func newValidate() *cobra.Command {
 	}
 	cf.bind(cmd)
 	out.bind(cmd)
-	cmd.Flags().BoolVar(&print, "print", false, "print the effective config, secrets redacted")
+	cmd.Flags().BoolVar(&show, "print", false, "print the effective config, secrets redacted")
 	cmd.Flags().BoolVar(&schema, "schema", false, "print the JSON Schema of config files")
 	return cmd
 }

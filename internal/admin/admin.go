@@ -82,12 +82,12 @@ func writeJSON(w http.ResponseWriter, v any) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
-	_, _ = w.Write(append(text, '\n')) //nolint:errcheck // the reader has gone: there is nobody to tell
+	_, _ = w.Write(append(text, '\n')) // the reader has gone: there is nobody to tell
 }
 
 func writeText(w http.ResponseWriter, code int, text string) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(code)
-	_, _ = w.Write([]byte(text)) //nolint:errcheck // as above
+	_, _ = w.Write([]byte(text)) // as above
 }

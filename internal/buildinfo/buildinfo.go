@@ -2,7 +2,7 @@
 package buildinfo
 
 import (
-	"runtime"
+	goruntime "runtime"
 	"runtime/debug"
 
 	"github.com/streamd/streamd/internal/border"
@@ -25,7 +25,7 @@ type Info struct {
 // Read takes what the Go toolchain recorded in the binary.
 func Read() Info {
 	i := Info{
-		Version: "v0.0.0-dev", Commit: "unknown", Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH,
+		Version: "v0.0.0-dev", Commit: "unknown", Go: goruntime.Version(), Platform: goruntime.GOOS + "/" + goruntime.GOARCH,
 		PluginProtocol: border.ProtocolVersion, Client: clientVersion.String(),
 	}
 	b, ok := debug.ReadBuildInfo()

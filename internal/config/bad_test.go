@@ -38,15 +38,15 @@ func TestBadFiles(t *testing.T) {
 			opts := config.Options{Strategies: []string{"averagely", "circle"}}
 			want := ""
 			for _, f := range a.Files {
-				switch {
-				case f.Name == "want":
+				switch f.Name {
+				case "want":
 					want = string(f.Data)
-				case f.Name == "env":
+				case "env":
 					for line := range strings.Lines(string(f.Data)) {
 						name, value, _ := strings.Cut(strings.TrimSpace(line), "=")
 						t.Setenv(name, value)
 					}
-				case f.Name == "set":
+				case "set":
 					opts.Set = strings.Split(strings.TrimSpace(string(f.Data)), "\n")
 				default:
 					if err := os.WriteFile(f.Name, f.Data, 0o600); err != nil {
@@ -86,7 +86,8 @@ func writeWant(t *testing.T, path string, a *txtar.Archive, got string) {
 			files = append(files, f)
 		}
 	}
-	a.Files = append(files, txtar.File{Name: "want", Data: []byte(got)})
+	files = append(files, txtar.File{Name: "want", Data: []byte(got)})
+	a.Files = files
 	if err := os.WriteFile(path, txtar.Format(a), 0o600); err != nil {
 		t.Fatal(err)
 	}

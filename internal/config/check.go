@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -146,7 +147,7 @@ func (f *field) wrongValue(n *node, name string, ps *problems) {
 	switch {
 	case n.isNull() && n.written == "":
 		ps.add(n.pos, "a value, or removing the key", "%s has no value", name)
-	case contains(f.later, n.text):
+	case slices.Contains(f.later, n.text):
 		ps.add(n.pos, oneOf(f.enum), "%s: %s is not in this version", name, shown)
 	case len(f.enum) > 0:
 		try := nearest(n.text, f.enum)
@@ -190,8 +191,9 @@ func (f *field) noun() string {
 		return "true or false"
 	case serversField:
 		return "a list of addresses"
+	default:
+		return "text"
 	}
-	return "text"
 }
 
 func (f *field) wants(n *node) string {
@@ -215,8 +217,9 @@ func (f *field) wants(n *node) string {
 		return "true or false"
 	case rawField, textMapField:
 		return "KEY: VALUE below it"
+	default:
+		return "a value in quotes"
 	}
-	return "a value in quotes"
 }
 
 func (f *field) rangeHint() string {
@@ -250,15 +253,6 @@ func sizeHint(n *node) string {
 		}
 	}
 	return "a whole number with B, KiB, MiB or GiB, such as 256KiB"
-}
-
-func contains(list []string, s string) bool {
-	for _, l := range list {
-		if l == s {
-			return true
-		}
-	}
-	return false
 }
 
 // reason is the schema library's own sentence for a breach.

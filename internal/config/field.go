@@ -2,6 +2,7 @@ package config
 
 import (
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 )
@@ -45,8 +46,7 @@ func describeConfig() *field {
 
 func structFields(t reflect.Type) []*field {
 	var fs []*field
-	for i := range t.NumField() {
-		sf := t.Field(i)
+	for sf := range t.Fields() {
 		key, options, _ := strings.Cut(sf.Tag.Get("yaml"), ",")
 		if options == "inline" {
 			fs = append(fs, structFields(sf.Type)...)
@@ -138,8 +138,9 @@ func (f *field) isScalar() bool {
 	switch f.kind {
 	case textField, intField, numberField, boolField, durationField, sizeField:
 		return true
+	default:
+		return false
 	}
-	return false
 }
 
 // scalars calls visit for every scalar outside lists, with its path.
@@ -147,7 +148,7 @@ func (f *field) scalars(visit func(path []string, f *field)) { f.scalarsBelow(ni
 
 func (f *field) scalarsBelow(path []string, visit func([]string, *field)) {
 	for _, c := range f.fields {
-		p := append(path[:len(path):len(path)], c.key)
+		p := slices.Concat(path, []string{c.key})
 		switch {
 		case c.isScalar():
 			visit(p, c)
@@ -164,6 +165,7 @@ func (f *field) fallbackNode() *node {
 	switch f.kind {
 	case intField, numberField, boolField:
 		n.tag = resolveTag(f.fallback)
+	default: // a text
 	}
 	return n
 }
@@ -210,6 +212,7 @@ func (f *field) settle(n *node) {
 			n.tag = resolveTag(n.text)
 		case textField, durationField, sizeField, serversField, startFromField:
 			n.tag = "!!str"
+		default: // told by the schema
 		}
 	}
 	switch f.kind {
@@ -225,6 +228,7 @@ func (f *field) settle(n *node) {
 		}
 	case objectField:
 		f.settleObject(n)
+	default: // scalars are done; a plugin's config is left as written
 	}
 }
 

@@ -86,6 +86,7 @@ func outsideScalar(f *field, text string, pos Position) *node {
 	switch f.kind {
 	case intField, numberField, boolField:
 		n.tag = resolveTag(text)
+	default: // a text
 	}
 	return n
 }
@@ -120,7 +121,7 @@ func put(root *node, path []string, value *node, ps *problems) {
 	n.set(path[len(path)-1], value.pos, value)
 }
 
-// checkEnvironment reports STREAMD_ variables that cannot mean what their author hoped: names of sections, and misspelt
+// checkEnvironment reports STREAMD_ variables that cannot mean what their author hoped: names of sections, and misspelled
 // keys. Other variables are left alone, because Kubernetes sets STREAMD_SERVICE_HOST and the like for a service called
 // streamd.
 func checkEnvironment(f *field, ps *problems) {

@@ -122,8 +122,7 @@ var errNoFiles = errors.New("the directory holds no *.yaml file")
 
 // cause takes the path out of a file error, whose text names it already.
 func cause(err error) error {
-	var pe *fs.PathError
-	if errors.As(err, &pe) {
+	if pe, ok := errors.AsType[*fs.PathError](err); ok {
 		return pe.Err
 	}
 	return err
@@ -201,6 +200,7 @@ func (n *node) yaml() *yaml.Node {
 			y.Content = append(y.Content, it.yaml())
 		}
 		return y
+	case scalarNode:
 	}
 	return &yaml.Node{Kind: yaml.ScalarNode, Tag: n.tag, Value: n.text}
 }

@@ -89,7 +89,7 @@ func TestLayers(t *testing.T) {
 	}{
 		{"flag", time.Second, func() { opts.Flags = nil }},
 		{"--set", 2 * time.Second, func() { opts.Set = nil }},
-		{"environment", 3 * time.Second, func() { os.Unsetenv("STREAMD_SHUTDOWN_TIMEOUT") }},
+		{"environment", 3 * time.Second, func() { t.Setenv("STREAMD_SHUTDOWN_TIMEOUT", "") }},
 		{"later file", 4 * time.Second, func() { opts.Paths = opts.Paths[:1] }},
 		{"file", 5 * time.Second, func() { opts.Paths = []string{write(t, "c.yaml", minimal)} }},
 		{"default", 25 * time.Second, func() {}},

@@ -143,11 +143,12 @@ func (p *parser) mergeKey(n, from *node) {
 
 // describe names what a node is, for "holds X, not Y".
 func (n *node) describe() string {
-	switch {
-	case n.kind == mappingNode:
+	switch n.kind {
+	case mappingNode:
 		return "a mapping"
-	case n.kind == listNode:
+	case listNode:
 		return "a list"
+	case scalarNode:
 	}
 	switch n.tag {
 	case "!!null":

@@ -79,6 +79,7 @@ func (n *node) jsonValue(ps *problems) any {
 			l[i] = it.jsonValue(ps)
 		}
 		return l
+	case scalarNode:
 	}
 	switch n.tag {
 	case "!!null":

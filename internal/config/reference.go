@@ -119,6 +119,7 @@ func (f *field) values() string {
 		return "text, or list of texts"
 	case startFromField:
 		return "`first`, `last`, mapping"
+	case textField:
 	}
 	return "text"
 }

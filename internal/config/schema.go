@@ -3,7 +3,6 @@ package config
 import (
 	"encoding/json"
 	"fmt"
-	"strconv"
 )
 
 const (
@@ -149,8 +148,8 @@ func (f *field) fallbackValue() any {
 	case intField, numberField:
 		return json.Number(f.fallback)
 	case boolField:
-		b, _ := strconv.ParseBool(f.fallback) //nolint:errcheck // a test parses every default
-		return b
+		return f.fallback == "true"
+	default:
+		return f.fallback
 	}
-	return f.fallback
 }

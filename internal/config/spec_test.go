@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -29,7 +30,7 @@ func TestTagsAreSound(t *testing.T) {
 					t.Errorf("%s: %q has the wrong form", p, v)
 				}
 			}
-			if len(c.enum) > 0 && c.hasFallback && !contains(c.enum, c.fallback) {
+			if len(c.enum) > 0 && c.hasFallback && !slices.Contains(c.enum, c.fallback) {
 				t.Errorf("%s: the default %q is not among %v", p, c.fallback, c.enum)
 			}
 			walk(p, c)

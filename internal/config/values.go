@@ -12,14 +12,19 @@ import (
 // Size is a number of bytes, written with a unit: 512B, 256KiB, 16MiB, 2GiB. Zero: left out.
 type Size int64
 
-var sizeUnits = []struct {
+type sizeUnit struct {
 	suffix string
 	bytes  int64
-}{{"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}, {"B", 1}}
+}
+
+// sizeUnits are the units, the larger first.
+func sizeUnits() []sizeUnit {
+	return []sizeUnit{{"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}, {"B", 1}}
+}
 
 // ParseSize reads "256KiB".
 func ParseSize(s string) (Size, error) {
-	for _, u := range sizeUnits {
+	for _, u := range sizeUnits() {
 		digits, ok := strings.CutSuffix(s, u.suffix)
 		if !ok {
 			continue
@@ -35,12 +40,15 @@ func ParseSize(s string) (Size, error) {
 
 // String writes the largest unit that divides the size.
 func (s Size) String() string {
-	for _, u := range []int{2, 1, 0} {
-		if b := sizeUnits[u].bytes; s != 0 && int64(s)%b == 0 {
-			return strconv.FormatInt(int64(s)/b, 10) + sizeUnits[u].suffix
+	if s == 0 {
+		return "0B"
+	}
+	for _, u := range sizeUnits() {
+		if int64(s)%u.bytes == 0 {
+			return strconv.FormatInt(int64(s)/u.bytes, 10) + u.suffix
 		}
 	}
-	return strconv.FormatInt(int64(s), 10) + "B"
+	return "" // cannot be: every size is a whole number of bytes
 }
 
 // UnmarshalYAML reads the written form.

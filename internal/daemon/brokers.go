@@ -34,7 +34,7 @@ func clientID(memberName string, attributes map[string]string) (string, error) {
 	}
 	if memberName != "" {
 		var unique [8]byte
-		rand.Read(unique[:]) //nolint:errcheck // never fails: it ends the process instead
+		rand.Read(unique[:]) // never fails: it ends the process instead
 		base = fmt.Sprintf("%s@%d#%s", memberName, os.Getpid(), hex.EncodeToString(unique[:]))
 	}
 	return allocate.MemberID(base, attributes) //nolint:wrapcheck // says which id

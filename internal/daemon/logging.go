@@ -109,6 +109,7 @@ func (r redactor) attr(a slog.Attr) slog.Attr {
 		if text := fmt.Sprint(v.Any()); r.text(text) != text {
 			return slog.String(a.Key, r.text(text))
 		}
+	default: // numbers, times and truths hold no secret
 	}
 	return slog.Attr{Key: a.Key, Value: v}
 }

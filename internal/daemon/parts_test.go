@@ -56,7 +56,11 @@ func TestListenerTakesTheNextFreePort(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer taken.Close()
+	defer func() {
+		if err := taken.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
 	l, err := listenNear(t.Context(), taken.Addr().String())
 	if err != nil {
 		t.Fatal(err)
@@ -241,7 +245,11 @@ func TestFailedStartReleasesEverything(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer taken.Close()
+	defer func() {
+		if err := taken.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
 	path := filepath.Join(t.TempDir(), "s.yaml")
 	text := base + "admin: {listen: '127.0.0.1:0'}\nhealth: {listen: '" + taken.Addr().String() + "'}\n"
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {

@@ -129,7 +129,7 @@ func (s *pluginSet) change(ctx context.Context, c, old *config.Config) error {
 	if undo := s.forward(back, old, c); undo != nil {
 		s.log.Error("taking back a config that was refused", "error", undo)
 	}
-	s.drop(old, c)
+	s.drop(old, c) //nolint:contextcheck // draining has its own limit
 	return err
 }
 

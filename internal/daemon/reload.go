@@ -65,7 +65,7 @@ func (d *daemon) reload(ctx context.Context) error {
 		undo := context.WithoutCancel(ctx)
 		return errors.Join(err, d.plugins.change(undo, old, c), d.brokers.keep(undo, old))
 	}
-	d.plugins.drop(c, old)
+	d.plugins.drop(c, old) //nolint:contextcheck // draining has its own limit
 	if err := d.brokers.keep(ctx, c); err != nil {
 		d.log.Warn("the config is applied, and something of the old one did not end cleanly", "error", err)
 	}

@@ -61,7 +61,7 @@ func (d *daemon) run(ctx context.Context) error {
 		select {
 		case err := <-starting:
 			if starting = nil; err != nil {
-				return d.abandon(err)
+				return d.abandon(err) //nolint:contextcheck // what was taken is given back, whatever ended the start
 			}
 			d.log.Info("started", "pid", os.Getpid(), "version", d.options.Version, "admin", d.adminAddress())
 			d.up.Store(true)
@@ -74,7 +74,7 @@ func (d *daemon) run(ctx context.Context) error {
 		case s := <-d.options.Signals:
 			switch {
 			case s != syscall.SIGHUP:
-				return d.stop(s, cancel, starting, reloading)
+				return d.stop(s, cancel, starting, reloading) //nolint:contextcheck // a stop has its own limit
 			case starting != nil:
 				d.log.Warn("reload is refused while streamd starts")
 			case reloading != nil:
@@ -83,7 +83,7 @@ func (d *daemon) run(ctx context.Context) error {
 				reloading = background(func() error { return d.reload(work) })
 			}
 		case <-ctx.Done():
-			return d.stop(syscall.SIGTERM, cancel, starting, reloading)
+			return d.stop(syscall.SIGTERM, cancel, starting, reloading) //nolint:contextcheck // as above
 		case <-ticker.C:
 			d.alive()
 		}
@@ -138,8 +138,11 @@ func (d *daemon) stop(s os.Signal, cancel context.CancelCauseFunc, starting, rel
 	begin := time.Now()
 	stopped := background(func() error {
 		for _, running := range []<-chan error{starting, reloading} {
-			if running != nil {
-				<-running // ends soon: its context has ended
+			if running == nil {
+				continue
+			}
+			if err := <-running; err != nil { // ends soon: its context has ended
+				d.log.Debug("what was under way has ended", "error", err)
 			}
 		}
 		ctx, end := context.WithTimeout(context.Background(), timeout)

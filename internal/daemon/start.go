@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/streamd/streamd/internal/admin"
@@ -51,8 +52,7 @@ func (d *daemon) later(what string, do func(ctx context.Context) error) {
 // release gives everything back, the last taken first, and goes on after errors.
 func (d *daemon) release(ctx context.Context) error {
 	var errs []error
-	for i := len(d.releases) - 1; i >= 0; i-- {
-		r := d.releases[i]
+	for _, r := range slices.Backward(d.releases) {
 		if err := r.do(ctx); err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", r.what, err))
 		}
@@ -105,7 +105,7 @@ func (d *daemon) startTelemetry(ctx context.Context, c *config.Config) error {
 	if err != nil {
 		return fmt.Errorf("setting up telemetry: %w", err)
 	}
-	d.later("flushing telemetry", func(context.Context) error {
+	d.later("flushing telemetry", func(context.Context) error { //nolint:contextcheck // has its own limit
 		if err := d.telemetry.Shutdown(); err != nil {
 			d.log.Warn("not all telemetry was exported", "error", err) // no message is worse off for it
 		}
@@ -115,7 +115,7 @@ func (d *daemon) startTelemetry(ctx context.Context, c *config.Config) error {
 }
 
 func (d *daemon) startHost() error {
-	host, err := pluginhost.New(pluginhost.Config{Logger: d.log, Version: d.options.Version, Traces: d.telemetry.Sink()})
+	host, err := pluginhost.New(pluginhost.Config{Logger: d.log, Version: d.options.Version, Traces: d.telemetry.Sink()}) //nolint:contextcheck // lives until it is released
 	if err != nil {
 		return exitcode.With(exitcode.Environment, err)
 	}
@@ -132,7 +132,7 @@ func (d *daemon) listen(ctx context.Context, c *config.Config) error {
 			return err
 		}
 		s := serveHTTP(l, admin.Handler(admin.Sources{Metrics: d.telemetry.Handler(), Status: func() any { return d.status() }, Version: buildinfo.Read()}), d.log)
-		d.later("closing the admin listener", func(context.Context) error { return s.Close() })
+		d.later("closing the admin listener", func(context.Context) error { return s.Close() }) //nolint:contextcheck // has its own limit
 		address := l.Addr().String()
 		d.address.Store(&address)
 		if address != c.Admin.Listen {
@@ -150,7 +150,7 @@ func (d *daemon) listen(ctx context.Context, c *config.Config) error {
 		return exitcode.With(exitcode.Environment, fmt.Errorf("opening the health listener: %w", err))
 	}
 	s := serveHTTP(l, admin.HealthHandler(admin.Health{Alive: d.aliveErr, Ready: d.unready}), d.log)
-	d.later("closing the health listener", func(context.Context) error { return s.Close() })
+	d.later("closing the health listener", func(context.Context) error { return s.Close() }) //nolint:contextcheck // as above
 	return nil
 }
 

@@ -130,7 +130,7 @@ func (r *reader) connections(ctx context.Context, broker string) []string {
 	for _, topic := range slices.Sorted(maps.Keys(cs.Subscriptions)) {
 		s := cs.Subscriptions[topic]
 		topics = append(topics, topic)
-		sub := Subscription{topic, s.SubString, string(s.ExpressionType)}
+		sub := Subscription{topic, s.SubString, s.ExpressionType}
 		i := slices.IndexFunc(r.out.Subscriptions, func(o Subscription) bool { return o.Topic == topic })
 		switch {
 		case i < 0:

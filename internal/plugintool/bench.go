@@ -36,7 +36,7 @@ type bench struct {
 // open starts the plugin and waits until it says what it is. Its error tells why it does not come up.
 func open(ctx context.Context, p Plugin) (*bench, *pluginv1.DescribeResponse, error) {
 	b := &bench{logs: &logBook{}}
-	host, err := pluginhost.New(pluginhost.Config{Logger: slog.New(b.logs), Version: p.Version})
+	host, err := pluginhost.New(pluginhost.Config{Logger: slog.New(b.logs), Version: p.Version}) //nolint:contextcheck // the host lives until it is closed
 	if err != nil {
 		return nil, nil, err //nolint:wrapcheck // the host says what it prepared
 	}

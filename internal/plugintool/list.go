@@ -90,7 +90,7 @@ func (e *Entry) users(c *config.Config) {
 func (e *Entry) look(p *config.Plugin) error {
 	path, err := exec.LookPath(p.Command[0])
 	if err != nil {
-		return exitcode.With(exitcode.Environment, fmt.Errorf("%w; build or install it, or change command:", err))
+		return exitcode.With(exitcode.Environment, fmt.Errorf("%w; build or install it, or name another under command", err))
 	}
 	e.Binary = path
 	if e.Checksum, err = checksum(path); err != nil {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/streamd/streamd/internal/config"
@@ -140,7 +141,7 @@ func drain(ctx context.Context, lane *pluginhost.Lane) error {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		for range lane.Events() { //nolint:revive // events must be read until the end
+		for range lane.Events() { // must be read until the end
 		}
 	}()
 	err := lane.Drain(ctx)
@@ -157,7 +158,7 @@ var errTried = errors.New("the trial is over")
 // one sends a message and waits for its verdict. alive tells whether the lane can take another.
 func one(ctx context.Context, lane *pluginhost.Lane, t *Trial, n int, m *rocketmq.OutgoingMessage) (o Outcome, alive bool) {
 	var trace [frame.TraceSize]byte
-	rand.Read(trace[:24]) //nolint:errcheck // never fails: it ends the process instead
+	rand.Read(trace[:24]) // never fails: it ends the process instead
 	trace[24] = 1
 	o = Outcome{N: n, ID: fmt.Sprintf("try-%d", n), Outputs: []Output{}, trace: hex.EncodeToString(trace[:16])}
 	var b frame.Builder
@@ -207,14 +208,7 @@ func record(t *Trial, id string, n int, m *rocketmq.OutgoingMessage, trace []byt
 }
 
 func joinKeys(keys []string) string {
-	out := ""
-	for i, k := range keys {
-		if i > 0 {
-			out += " "
-		}
-		out += k
-	}
-	return out
+	return strings.Join(keys, " ")
 }
 
 // take reads one event of the lane.

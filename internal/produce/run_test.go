@@ -209,7 +209,7 @@ func TestRetryForAndRateInVirtualTime(t *testing.T) {
 
 func TestCancelReportsWhatWasRead(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
-	b := &broker{refuse: func(m *rocketmq.OutgoingMessage, request int) error {
+	b := &broker{refuse: func(_ *rocketmq.OutgoingMessage, request int) error {
 		if request == 2 {
 			cancel(errors.New("stopped"))
 		}
