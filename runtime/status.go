@@ -27,6 +27,7 @@ const (
 	HoldStreamBytes    = queue.HoldStreamBytes
 	HoldPluginDown     = queue.HoldPluginDown
 	HoldPluginBroken   = queue.HoldPluginBroken
+	HoldNoCredit       = queue.HoldNoCredit
 	HoldMembersUnknown = queue.HoldMembersUnknown
 	HoldRouteUnknown   = queue.HoldRouteUnknown
 	HoldStrategy       = queue.HoldStrategy

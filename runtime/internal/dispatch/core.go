@@ -120,6 +120,21 @@ func (c *Core) Info() (frame.LaneInfo, bool) {
 	return frame.LaneInfo{}, false
 }
 
+// Dry tells that messages wait although no lane has anything to do: the plugin grants no credit.
+func (c *Core) Dry() bool {
+	lanes := 0
+	for _, l := range c.lanes {
+		if l.solo || l.closing {
+			continue
+		}
+		if l.credits > 0 || len(l.flights) > 0 {
+			return false
+		}
+		lanes++
+	}
+	return lanes > 0 && c.ready > 0
+}
+
 func (c *Core) act(a Action) { c.actions = append(c.actions, a) }
 
 func (c *Core) source(o *queue.Ownership) *source {

@@ -238,6 +238,9 @@ func (d *Dispatcher) publish() {
 	s := Status{Lanes: d.core.Lanes(), Info: info, Ready: d.core.Ready(), Suspects: d.core.Suspects(), Counters: d.core.Counters()}
 	if text, broken := d.core.Broken(); broken {
 		s.Hold = queue.Hold{Kind: queue.HoldPluginBroken, Text: text}
+	} else if d.core.Dry() {
+		s.Hold = queue.Hold{Kind: queue.HoldNoCredit, Text: "handler " + d.cfg.Spec.Handler + " takes no messages: plugin " + info.Plugin +
+			" has none in hand and grants no credit for more; mend or replace it"}
 	}
 	d.mu.Lock()
 	if s.Hold.Kind == "" && s.Lanes == 0 {

@@ -23,6 +23,7 @@ const (
 	HoldStreamBytes    HoldKind = "stream_bytes"        // the stream's or the process's memory budget is used up
 	HoldPluginDown     HoldKind = "plugin_down"         // no process answers for the handler
 	HoldPluginBroken   HoldKind = "plugin_broken"       // every process dies; nothing is dead-lettered
+	HoldNoCredit       HoldKind = "plugin_no_credit"    // the handler has nothing to do and takes no records
 	HoldMembersUnknown HoldKind = "members_unknown"     // no member list, or the own id is not in it
 	HoldRouteUnknown   HoldKind = "route_unknown"       // no name server told the topic's queues
 	HoldStrategy       HoldKind = "strategy_kept_share" // the strategy's answer was refused; the last verified share stays
