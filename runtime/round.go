@@ -19,7 +19,8 @@ type round struct {
 	m        *member
 	strategy Strategy
 	guard    *allocate.Guard
-	reason   error // why the strategy is not open
+	reason   error             // why the strategy is not open
+	told     map[string]string // by topic: the alarm that was logged last
 
 	mu       sync.Mutex // guards what follows; held for memory work only
 	stale    bool       // the strategy's config changed
@@ -28,7 +29,9 @@ type round struct {
 	polling  bool
 }
 
-func newRound(m *member) *round { return &round{m: m, kinds: map[string]allocate.Peer{}} }
+func newRound(m *member) *round {
+	return &round{m: m, kinds: map[string]allocate.Peer{}, told: map[string]string{}}
+}
 
 const (
 	openLimit  = 15 * time.Second // for a strategy's process
@@ -199,6 +202,7 @@ func (r *round) topic(ctx context.Context, c *StreamConfig, topic string) group.
 	view := allocate.View{Group: c.Group, Topic: topic, Self: r.m.s.broker.ClientID(), Queues: queues, Members: members}
 	d := r.decide(ctx, c, view)
 	r.m.noteDecision(topic, d)
+	r.alarm(topic, d)
 	t.Known, t.Mine = true, d.Mine
 	if d.Kept {
 		t.Hold = Hold{Kind: queue.HoldStrategy, Text: d.Reason.Error()}
@@ -210,6 +214,27 @@ func (r *round) topic(ctx context.Context, c *StreamConfig, topic string) group.
 		}
 	}
 	return t
+}
+
+// alarm logs that the strategy's answer is not what is applied, once for each reason, and that it is again.
+func (r *round) alarm(topic string, d allocate.Decision) {
+	why := d.Fallback
+	if d.Reason != nil {
+		why += ": " + d.Reason.Error()
+	}
+	if r.told[topic] == why {
+		return
+	}
+	r.told[topic] = why
+	log := r.m.s.log.With("topic", topic, "strategy", strategyName(r.m.s.config().Strategy))
+	switch {
+	case d.Reason == nil:
+		log.Info("the strategy's answer is applied again")
+	case d.Fallback != "":
+		log.Warn("a fallback divides the queues in the strategy's place", "fallback", d.Fallback, "error", d.Reason.Error(), "again", d.Reproduce())
+	default:
+		log.Warn("the strategy's answer is not applied, the last verified share stays", "error", d.Reason.Error(), "again", d.Reproduce())
+	}
 }
 
 // decide asks the strategy, unless who else is in the group forbids it.
