@@ -208,7 +208,7 @@ func (m *member) drain(wk *worker) {
 	if wk.own == nil {
 		return
 	}
-	wk.until = m.w.now.Add(10 * time.Second)
+	wk.until = m.w.now.Add(m.w.between(50*time.Millisecond, 4*time.Second))
 	wk.own.Close()
 	m.step(dispatch.Input{Kind: dispatch.InRevoke, Own: wk.own})
 	m.awaitDrain(wk)
@@ -221,6 +221,7 @@ func (m *member) awaitDrain(wk *worker) {
 			return
 		}
 		safe := wk.own.End()
+		m.w.ended = append(m.w.ended, ended{wk.own, safe})
 		m.step(dispatch.Input{Kind: dispatch.InRevoke, Own: wk.own, Cut: true})
 		m.later(m.w.between(0, 20*time.Millisecond), "last commit", func() {
 			if safe > m.w.committed[wk.q] && !m.w.chance(5) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/streamd/streamd/internal/rocketmq/wire"
 	"github.com/streamd/streamd/runtime/internal/group"
+	"github.com/streamd/streamd/runtime/internal/queue"
 	"github.com/streamd/streamd/sdk"
 )
 
@@ -34,10 +35,17 @@ type world struct {
 	produced  int
 	acked     map[int]int
 	dead      map[int]bool
+	ended     []ended
 	calm      bool // no more faults
 }
 
 type message struct{ id, attempt int }
+
+// ended is an epoch that is over, with its safe offset at the end: nothing may change it.
+type ended struct {
+	own  *queue.Ownership
+	safe int64
+}
 
 type happening struct {
 	at  time.Time
