@@ -190,16 +190,34 @@ func TestInstances_shareTheLanes(t *testing.T) {
 	if len(pids) != 2 {
 		t.Errorf("lanes by process: %v, want two each", pids)
 	}
+	crashed := lanes[0].Info().PID
 	lanes[0].send("exit")
-	lanes[0].lost()
-	for _, l := range lanes[1:] {
-		if l.Info().PID == lanes[0].Info().PID {
+	for i, l := range lanes {
+		if l.Info().PID == crashed {
 			l.lost()
-			continue
+			lanes[i] = b.open(laneSpec("acme"))
+			lanes[i].until(frame.EventCredit)
 		}
-		l.send("a")
-		l.acked(1)
 	}
+	// The new process gets its share back: lanes of the other one end in peace, and are opened anew.
+	for range 100 {
+		pids := map[int]int{}
+		for i, l := range lanes {
+			select {
+			case e := <-l.Events():
+				if e.Kind == frame.EventDrained {
+					lanes[i] = b.open(laneSpec("acme"))
+					lanes[i].until(frame.EventCredit)
+				}
+			case <-time.After(50 * time.Millisecond):
+			}
+			pids[lanes[i].Info().PID]++
+		}
+		if len(pids) == 2 && pids[lanes[0].Info().PID] == 2 {
+			return
+		}
+	}
+	t.Error("the lanes of the process that crashed did not come back to it")
 }
 
 // A swap under load loses nothing and repeats nothing: the old lanes drain, and the new version is there before.
