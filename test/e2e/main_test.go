@@ -1,0 +1,51 @@
+package e2e_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"go.uber.org/goleak"
+)
+
+// binaries are the programs under test, built once by TestMain.
+type binaries struct {
+	dir                                           string
+	streamd, witness, faulty, counter, strategist string
+}
+
+// built is set by TestMain and read by tests only.
+var built binaries
+
+func TestMain(m *testing.M) {
+	dir, err := os.MkdirTemp("", "e2e")
+	if err == nil {
+		built, err = build(dir)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+		_ = os.RemoveAll(dir)
+		os.Exit(code)
+	}))
+}
+
+func build(dir string) (binaries, error) {
+	const root = "github.com/streamd/streamd/"
+	b := binaries{dir: dir}
+	for path, pkg := range map[*string]string{
+		&b.streamd: "cmd/streamd", &b.faulty: "internal/pluginhost/testplugins/faulty", &b.witness: "test/e2e/testplugins/witness",
+		&b.counter: "test/e2e/testplugins/counter", &b.strategist: "test/e2e/testplugins/strategist",
+	} {
+		*path = filepath.Join(dir, filepath.Base(pkg))
+		cmd := exec.Command("go", "build", "-o", *path, root+pkg) //nolint:noctx // ends by itself
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return b, fmt.Errorf("building %s: %w\n%s", pkg, err, out)
+		}
+	}
+	return b, nil
+}

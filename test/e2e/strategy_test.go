@@ -1,0 +1,61 @@
+package e2e_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// A strategy that answers wrongly, late, or dies: the verified share stays, nothing is lost, the log names the rule that
+// was broken, and other streams go on.
+func TestStrategy_fails(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	b := s.newBroker()
+	spoiled := s.path("spoiled")
+	rules := map[string][]string{
+		"repeats": {"two owners"}, "forgets": {"no owner"}, "invents": {"Nowhere"}, "wavers": {"changes its mind"},
+		"hangs": {"did not answer in time"}, "dies": {"strategist"},
+	}
+	good := s.witness("good", b, "")
+	var all []*stream
+	for name := range rules {
+		st := s.witness(name, b, fmt.Sprintf(", allocation: {plugin: strategist-%s, use: %s, config: {spoiled: %q}}", name, name, spoiled))
+		st.plugin += "}\n  - {name: strategist-" + name + fmt.Sprintf(", command: [%q]", built.strategist)
+		all = append(all, st)
+	}
+	first := s.run(1)
+	for _, st := range all {
+		st.goesOn("before")
+	}
+	s.save(spoiled, "")
+	second := s.run(2)
+	for name, words := range rules {
+		first.says(append(words, name, "the last verified share stays", "streamd allocate")...)
+	}
+	good.goesOn("meanwhile")
+	for _, st := range all {
+		st.goesOn("during")
+		st.settles()
+		st.unburned()
+	}
+	for _, st := range all {
+		owners := owners(st)
+		if len(owners) == 0 {
+			t.Errorf("stream %s: no queue has an owner", st.name)
+		}
+	}
+	second.stop()
+	first.stop()
+}
+
+// owners lists the queues' states as `group status` tells them.
+func owners(s *stream) (states []string) {
+	for _, q := range s.groupStatus().Queues {
+		if q.Topic == s.topic() && !slices.Contains([]string{"unowned", "unknown"}, q.State) {
+			states = append(states, strings.Join([]string{q.Topic, q.State}, " "))
+		}
+	}
+	return states
+}
