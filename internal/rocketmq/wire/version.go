@@ -31,6 +31,7 @@ const (
 	Version5_3_2  Version = 477
 	Version5_3_3  Version = 479
 	Version5_3_4  Version = 481
+	Version5_5_0  Version = 513
 )
 
 // String returns the release as Java writes it ("V5_3_3"), or "V" and the ordinal for a release that is in no table.
@@ -82,6 +83,8 @@ func (v Version) String() string {
 		return "V5_3_3"
 	case Version5_3_4:
 		return "V5_3_4"
+	case Version5_5_0:
+		return "V5_5_0"
 	}
 	return "V" + strconv.Itoa(int(v))
 }

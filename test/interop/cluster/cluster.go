@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"net"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -81,6 +80,9 @@ func Run(ctx context.Context, o Options) (*Cluster, error) {
 		return nil, err
 	}
 	c.Addr = fmt.Sprintf("127.0.0.1:%d", port)
+	if err := makeHome(c.toolsHome()); err != nil {
+		return nil, err
+	}
 	if c.conf, err = writeFile(c.dir, "ns.conf", fmt.Sprintf("listenPort=%d\n", port)); err != nil {
 		return nil, err
 	}
@@ -95,6 +97,8 @@ func Run(ctx context.Context, o Options) (*Cluster, error) {
 	return c, nil
 }
 
+func (c *Cluster) toolsHome() string { return filepath.Join(c.dir, "tools-home") }
+
 func (c *Cluster) closed() error {
 	c.Close()
 	return nil
@@ -103,7 +107,7 @@ func (c *Cluster) closed() error {
 // StartNameServer starts the name server, again after StopNameServer on the same address.
 func (c *Cluster) StartNameServer(ctx context.Context) error {
 	home := filepath.Join(c.dir, "ns-home")
-	if err := os.MkdirAll(filepath.Join(home, "conf"), 0o750); err != nil {
+	if err := makeHome(home); err != nil {
 		return err
 	}
 	p, err := c.java("name server", home, []string{"-Xms128m", "-Xmx128m"}, "org.apache.rocketmq.namesrv.NamesrvStartup", "-c", c.conf)
@@ -142,12 +146,22 @@ func (c *Cluster) addBroker(ctx context.Context, name string, settings map[strin
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(filepath.Join(home, "conf"), 0o750); err != nil {
+	if err := makeHome(home); err != nil {
 		return err
 	}
 	b := &Broker{Name: name, Addr: fmt.Sprintf("127.0.0.1:%d", port), cluster: c, conf: conf, home: home}
 	c.Brokers = append(c.Brokers, b)
 	return b.Start(ctx)
+}
+
+// makeHome makes a home folder. 4.9 does not start without the configuration of its logs, 5.x looks elsewhere.
+func makeHome(home string) error {
+	for _, program := range []string{"namesrv", "broker", "tools"} {
+		if _, err := writeFile(filepath.Join(home, "conf"), "logback_"+program+".xml", "<configuration/>\n"); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Start starts the broker, again after Kill on the same address and store.
