@@ -12,7 +12,8 @@ help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
 
 run: build ## show streamd at work: a real RocketMQ (fetched by Maven), a load of orders, two plugins; Ctrl-C drains and sums up
-	cd test/interop && $(GO) run ./cmd/demo
+	@cd test/interop && $(GO) build -o ../../$(BIN)/demo ./cmd/demo
+	@exec $(BIN)/demo $(DEMO)
 
 test: ## pass the tests: needs Go only, no JVM and no network
 	$(GO) test -race -shuffle=on -timeout 20m ./...

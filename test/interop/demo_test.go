@@ -1,0 +1,93 @@
+package interop
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/streamd/streamd/test/interop/cluster"
+)
+
+// TestDemo runs what `make run` runs. It has to show a rebalance, a retry that is handled later, and a dead letter with
+// its trace; to lose nothing; and to leave no process and no file behind.
+func TestDemo(t *testing.T) {
+	bin := filepath.Join(shared.dir, "demo-bin")
+	if err := os.MkdirAll(filepath.Join(bin, "plugins"), 0o750); err != nil {
+		t.Fatal(err)
+	}
+	for from, to := range map[string]string{
+		built(t, shared.streamd): "streamd",
+		built(t, binary(bin, "plugins/orders", "../../plugins/orders")):   "plugins/orders",
+		built(t, binary(bin, "plugins/nearest", "../../plugins/nearest")): "plugins/nearest",
+	} {
+		if to := filepath.Join(bin, to); from != to {
+			if err := os.Symlink(from, to); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	temp := t.TempDir()
+	cmd := exec.Command(built(t, binary(bin, "demo", "./cmd/demo")), "-bin", bin, "-for", "25s") //nolint:noctx // ended below
+	cmd.Env = append(os.Environ(), "TMPDIR="+temp)
+	demo, err := cluster.Start("demo", cmd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(demo.Kill)
+	select {
+	case <-demo.Done():
+	case <-within(t, 4*time.Minute).Done():
+		t.Fatalf("the demo did not end:\n%s", strings.Join(demo.Lines(), "\n"))
+	}
+	text := strings.Join(demo.Lines(), "\n")
+	if err := demo.Err(); err != nil {
+		t.Errorf("the demo ended with %v", err)
+	}
+	for what, pattern := range map[string]string{
+		"a rebalance":             `member +m2 joined: rebalance, 4 queues moved`,
+		"a retry":                 `retry +A-\d+ attempt 1 "db timeout"`,
+		"a retry that is handled": `handled A-\d+ attempt 2`,
+		"a dead letter":           `dead +A-\d+ attempt 1 "no such customer" → trace [0-9a-f]{32}`,
+		"both members at work":    `(?s) m1 +Orders .* m2 +Orders `,
+		"a clean end":             `drained \d+ in flight in .* · offsets confirmed (\d+)/\d+ · exit 0`,
+		"no loss":                 `produced [1-9]\d* +handled [1-9]\d* .* lost 0 +duplicates 0`,
+	} {
+		if !regexp.MustCompile(pattern).MatchString(text) {
+			t.Errorf("the demo does not show %s", what)
+		}
+	}
+	if left := processesWith(t, "TMPDIR="+temp); len(left) > 0 {
+		t.Errorf("the demo left processes behind: %q", left)
+	}
+	if left, err := os.ReadDir(temp); err != nil || len(left) > 0 {
+		t.Errorf("the demo left %v behind: %v", left, err)
+	}
+	if t.Failed() {
+		t.Log(text)
+	}
+}
+
+// processesWith lists the processes that have a variable in their environment: everything a process starts inherits it.
+func processesWith(t *testing.T, variable string) []string {
+	t.Helper()
+	files, err := filepath.Glob("/proc/[0-9]*/environ")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("reading /proc: %v", err)
+	}
+	var found []string
+	for _, f := range files {
+		text, err := os.ReadFile(f)
+		if err != nil || !strings.Contains("\x00"+string(text), "\x00"+variable+"\x00") {
+			continue // gone, or not ours to read
+		}
+		name, err := os.ReadFile(filepath.Join(filepath.Dir(f), "cmdline"))
+		if err == nil {
+			found = append(found, strings.ReplaceAll(string(name), "\x00", " "))
+		}
+	}
+	return found
+}
