@@ -39,8 +39,8 @@ type AsyncHandler interface {
 	Flush(ctx context.Context) error
 }
 
-// Revoker is an optional interface of a handler: it hears that queues go to another member. The context of messages of
-// these queues has ended when it is called. An error is logged.
+// Revoker is an optional interface of a handler: it hears that queues go to another member. Messages of these queues that
+// are being handled go on; their context ends only when the hand-over can wait no longer. An error is logged.
 type Revoker interface {
 	Revoked(ctx context.Context, queues []Queue) error
 }

@@ -50,7 +50,11 @@ func (o *orders) Handle(ctx context.Context, m *sdk.Message) error {
 	if d := time.Duration(o.config.Slow); d > 0 {
 		timer := time.NewTimer(d)
 		defer timer.Stop()
-		<-timer.C // heeds no context, as a call into an old library
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 	}
 	return o.write(m.Topic() + " " + body + "\n")
 }

@@ -25,13 +25,14 @@ func (l *lane) drain(grace time.Duration) {
 	})
 }
 
-// revoke ends what belongs to queues that go, then tells the author.
+// revoke takes back what has not started of queues that go, then tells the author. What runs goes on: a hand-over drains,
+// and work that is cut short would count as a failed attempt. When the host can wait no longer, it sends Cancel.
 func (l *lane) revoke(r *pluginv1.Revoke) {
 	queues := make([]sdk.Queue, 0, len(r.GetQueues()))
 	for _, q := range r.GetQueues() {
 		queues = append(queues, sdk.Queue{Topic: q.GetTopic(), Broker: q.GetBroker(), ID: q.GetId()})
 	}
-	l.withdraw(matchQueues(queues))
+	l.recall(matchQueues(queues))
 	l.wakeOne()
 	l.instance.work.Go(func() { l.callRevoked(l.ctx, queues) })
 }

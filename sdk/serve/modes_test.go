@@ -185,7 +185,7 @@ func TestAsyncPanicIsAnswered(t *testing.T) {
 	lane.Drain()
 }
 
-func TestRevokeEndsContextsThenTells(t *testing.T) {
+func TestRevokeTellsAndLetsRunningWorkEnd(t *testing.T) {
 	b, lane := async(t)
 	q := sdk.Queue{Topic: "Orders", Broker: "b", ID: 3}
 	seq := lane.Send(sdktest.Message{ID: "revoked", Topic: q.Topic, Broker: q.Broker, QueueID: q.ID},
@@ -196,9 +196,45 @@ func TestRevokeEndsContextsThenTells(t *testing.T) {
 	if got := <-b.gone; len(got) != 1 || got[0] != q {
 		t.Errorf("revoked %v", got)
 	}
+	allAcked(t, lane.Wait(seq, 2)) // the author flushes; a context that ended would have made it a retry
+	lane.Drain()
+}
+
+// gate handles a message for as long as it is told to, and heeds its context.
+type gate struct {
+	begun, revoked chan struct{}
+	release        chan struct{}
+}
+
+func (g *gate) Handle(ctx context.Context, _ *sdk.Message) error {
+	g.begun <- struct{}{}
+	select {
+	case <-g.release:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (g *gate) Revoked(context.Context, []sdk.Queue) error {
+	close(g.revoked)
+	return nil
+}
+
+// TestRevokeLeavesRunningWorkAlone: a hand-over drains. A handler that heeds its context must not be made to fail by it.
+func TestRevokeLeavesRunningWorkAlone(t *testing.T) {
+	g := &gate{begun: make(chan struct{}, 2), revoked: make(chan struct{}), release: make(chan struct{})}
+	lane := open(t, sdk.Component("h", func(context.Context, none, sdk.Env) (*gate, error) { return g, nil }), sdktest.Options{Concurrency: 1})
+	q := sdk.Queue{Topic: "Orders", Broker: "b", ID: 3}
+	seq := lane.Send(sdktest.Message{ID: "running", Topic: q.Topic, Broker: q.Broker, QueueID: q.ID},
+		sdktest.Message{ID: "waiting", Topic: q.Topic, Broker: q.Broker, QueueID: q.ID})
+	<-g.begun
+	lane.Revoke(q)
+	<-g.revoked
+	close(g.release)
 	got := lane.Wait(seq, 2)
-	if got[0].Kind != sdktest.Retried && got[0].Kind != sdktest.Acked { // the author's Flush may win
-		t.Errorf("the revoked message: %+v", got[0])
+	if got[0].Kind != sdktest.Acked || got[1].Kind != sdktest.Untouched {
+		t.Errorf("running: %+v, waiting: %+v; want acked and untouched", got[0], got[1])
 	}
 	lane.Drain()
 }

@@ -252,20 +252,7 @@ func (l *lane) watchTask(ctx, t *task, now int64) {
 // withdraw takes records back that match. What has not started is answered untouched when its turn comes; the context of
 // what runs ends. A batch in the hands of a BatchHandler ends when all its records are withdrawn.
 func (l *lane) withdraw(match func(*task) bool) {
-	l.tableMu.Lock()
-	table := slices.Clone(l.table)
-	l.tableMu.Unlock()
-	// All are marked before the first context ends: the worker that is freed by it must not start the next of them.
-	var matched []*task
-	for _, b := range table {
-		for i := range b.tasks {
-			if t := &b.tasks[i]; match(t) {
-				t.withdrawn.Store(true)
-				matched = append(matched, t)
-			}
-		}
-	}
-	for _, t := range matched {
+	for _, t := range l.recall(match) {
 		if t.begun.Load() > 0 {
 			t.end(errWithdrawn)
 		}
@@ -275,6 +262,23 @@ func (l *lane) withdraw(match func(*task) bool) {
 			l.endIfWithdrawn(g)
 		}
 	}
+}
+
+// recall marks records that match, so that none of them starts any more; what runs goes on. All are marked before a
+// context can end: the worker that is freed by it must not start the next of them.
+func (l *lane) recall(match func(*task) bool) (matched []*task) {
+	l.tableMu.Lock()
+	table := slices.Clone(l.table)
+	l.tableMu.Unlock()
+	for _, b := range table {
+		for i := range b.tasks {
+			if t := &b.tasks[i]; match(t) {
+				t.withdrawn.Store(true)
+				matched = append(matched, t)
+			}
+		}
+	}
+	return matched
 }
 
 func (*lane) endIfWithdrawn(g *group) {
