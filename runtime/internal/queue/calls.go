@@ -89,7 +89,7 @@ func (s started) apply(w *Worker) {
 	case s.action == StartHold:
 		w.setPhase(PhaseHeld)
 		w.setHold(Hold{Kind: HoldOffsetsLost, Text: fmt.Sprintf("group %s has no offset for %s but has some for other queues of the topic, and the queue's first messages are gone: "+
-			"choose a position with `streamd group release` or a reset", w.cfg.Group, w.cfg.Queue)})
+			"choose a position by a reset of the group there, such as mqadmin resetOffsetByTime", w.cfg.Group, w.cfg.Queue)})
 	case s.action == StartAt:
 		w.committed = s.offset
 		w.lastCommit = w.cfg.Now()
@@ -244,7 +244,7 @@ func (w *Worker) repair(requested int64, res *rocketmq.PullResult) {
 		w.lostUntil = w.cfg.Now().Add(w.cfg.Settings().DrainLimit)
 	case RepairHold:
 		w.setPhase(PhaseHeld)
-		w.setHold(Hold{Kind: HoldOutOfRange, Text: fmt.Sprintf("committed offset %d of %s lies above the queue's end %d and no store time is known: choose a position with `streamd group release` or a reset",
+		w.setHold(Hold{Kind: HoldOutOfRange, Text: fmt.Sprintf("committed offset %d of %s lies above the queue's end %d and no store time is known: choose a position by a reset of the group there, such as mqadmin resetOffsetByTime",
 			requested, w.cfg.Queue, res.Max)})
 		log.Error("offset lies above the queue's end; the queue is held until a position is chosen")
 	}
