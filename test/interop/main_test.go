@@ -76,7 +76,7 @@ func delayLevels() []string {
 }
 
 func open(ctx context.Context, o cluster.Options) (*place, error) {
-	ctx, cancel := context.WithTimeout(ctx, 4*time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, 6*time.Minute)
 	defer cancel()
 	c, err := cluster.Run(ctx, o)
 	if err != nil {

@@ -55,7 +55,7 @@ func New(tb testing.TB, o Options) *Cluster {
 	if o.Dir == "" {
 		o.Dir = tb.TempDir()
 	}
-	ctx, cancel := context.WithTimeout(tb.Context(), 3*time.Minute)
+	ctx, cancel := context.WithTimeout(tb.Context(), 5*time.Minute)
 	defer cancel()
 	c, err := Run(ctx, o)
 	if err != nil {

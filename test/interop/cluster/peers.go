@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -81,14 +82,22 @@ func (a *Admin) Run(ctx context.Context, args ...string) (string, error) {
 	return strings.Join(lines, "\n"), nil
 }
 
-// CreateTopic makes a topic with n queues on each broker.
+// CreateTopic makes a topic with n queues on each broker. A broker that has just started registers a moment after it says
+// that it is up, so this is tried for a minute.
 func (a *Admin) CreateTopic(ctx context.Context, topic string, queues int) error {
-	out, err := a.Run(ctx, "updateTopic", "-c", "DefaultCluster", "-t", topic, "-r", fmt.Sprint(queues), "-w", fmt.Sprint(queues))
-	if err != nil {
-		return err
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	tick := time.NewTicker(500 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		out, err := a.Run(ctx, "updateTopic", "-c", "DefaultCluster", "-t", topic, "-r", fmt.Sprint(queues), "-w", fmt.Sprint(queues))
+		if err == nil && strings.Contains(out, "success") {
+			return nil
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return errors.Join(fmt.Errorf("creating topic %s: %s", topic, out), err)
+		}
 	}
-	if !strings.Contains(out, "success") {
-		return fmt.Errorf("creating topic %s: %s", topic, out)
-	}
-	return nil
 }
