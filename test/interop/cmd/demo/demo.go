@@ -96,7 +96,6 @@ func (d *demo) run(ctx context.Context) error {
 	d.add(load.child)
 	d.screen.say("load", "%d orders a second by `streamd produce`; one in %d fails once, one in %d is of an unknown customer", d.o.rate, failOnce, reject)
 	failed := d.show(ctx)
-	d.screen.freeze()
 	stopLoad()
 	return errors.Join(failed, d.finish(load))
 }
@@ -211,11 +210,11 @@ func (d *demo) rebalanced(ctx context.Context) {
 
 // finish stops the load and both members, and sums up.
 func (d *demo) finish(l *load) error {
-	d.screen.say("stop", "draining; Ctrl-C again stops at once")
 	ctx, cancel := context.WithTimeout(context.Background(), drainLimit)
 	defer cancel()
 	d.table(ctx)
 	d.screen.freeze()
+	d.screen.say("stop", "draining; Ctrl-C again stops at once")
 	inFlight := d.inFlight
 	d.tally.resetQueues()
 	begin := time.Now()
