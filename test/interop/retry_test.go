@@ -113,10 +113,10 @@ func checkDead(t *testing.T, group, topic string, dead map[string]stored, sends 
 // failure is a record of STREAMD_FAILURES as its readers see it.
 type failure struct {
 	Identity, Group, Topic, Verdict, Class, Text, Handler, Plugin, Checksum, Member string
-	UniqueKey                                                                      string `json:"unique_key"`
-	PluginVersion                                                                  string `json:"plugin_version"`
-	Attempt                                                                        int
-	Started, Failed                                                                time.Time
+	UniqueKey                                                                       string `json:"unique_key"`
+	PluginVersion                                                                   string `json:"plugin_version"`
+	Attempt                                                                         int
+	Started, Failed                                                                 time.Time
 }
 
 // readFailures reads the failure records of a group, whatever others are there.
