@@ -31,19 +31,28 @@ func QuestionOf(in Input) Question {
 	return q
 }
 
-// Input makes the input of a question. Queues and members may come in any order unless Previous is given.
-func (q Question) Input() (Input, error) {
+// View makes the view of a question, for a Guard. Queues and members may come in any order.
+func (q Question) View() (View, error) {
 	v := View{Group: q.Group, Topic: q.Topic, Self: q.Self, Members: q.Members}
 	for _, text := range q.Queues {
 		var id int32
 		at := strings.LastIndexByte(text, '/')
 		if at < 1 {
-			return Input{}, fmt.Errorf("queue %q: write broker/id", text)
+			return View{}, fmt.Errorf("queue %q: write broker/id", text)
 		}
 		if _, err := fmt.Sscanf(text[at+1:], "%d", &id); err != nil {
-			return Input{}, fmt.Errorf("queue %q: write broker/id: %w", text, err)
+			return View{}, fmt.Errorf("queue %q: write broker/id: %w", text, err)
 		}
 		v.Queues = append(v.Queues, Queue{Topic: q.Topic, Broker: text[:at], ID: id})
+	}
+	return v, nil
+}
+
+// Input makes the input of a question. With Previous, queues and members must stand in order.
+func (q Question) Input() (Input, error) {
+	v, err := q.View()
+	if err != nil {
+		return Input{}, err
 	}
 	in, err := NewInput(v)
 	if err != nil {

@@ -2,6 +2,8 @@ package main
 
 import (
 	"fmt"
+	"io"
+	"net/http"
 	"os"
 	"os/exec"
 	"regexp"
@@ -28,7 +30,7 @@ func TestScripts(t *testing.T) {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"broker": cmdBroker, "put": cmdPut, "stored": cmdStored, "await": cmdAwait,
-			"start": cmdStart, "signal": cmdSignal, "exit": cmdExit, "committed": cmdCommitted,
+			"start": cmdStart, "scrape": cmdScrape, "signal": cmdSignal, "exit": cmdExit, "committed": cmdCommitted,
 		},
 	})
 }
@@ -110,6 +112,22 @@ func cmdCommitted(ts *testscript.TestScript, _ bool, args []string) {
 			}
 		}
 		return sum == n, fmt.Sprintf("%s has committed %d of %s, want %d", args[0], sum, args[1], n)
+	})
+}
+
+// scrape REGEXP: waits until /metrics of the streamd whose address is in state/admin.addr has a match.
+func cmdScrape(ts *testscript.TestScript, _ bool, args []string) {
+	re := regexp.MustCompile("(?m)" + args[0])
+	addr := strings.TrimSpace(ts.ReadFile("state/admin.addr"))
+	eventually(ts, func() (bool, string) {
+		response, err := http.Get("http://" + addr + "/metrics") //nolint:noctx // bounded by the script's patience
+		if err != nil {
+			return false, err.Error()
+		}
+		defer response.Body.Close() //nolint:errcheck // only read
+		text, err := io.ReadAll(response.Body)
+		ts.Check(err)
+		return re.Match(text), fmt.Sprintf("/metrics has no %s", re)
 	})
 }
 

@@ -2,6 +2,7 @@ package config
 
 import (
 	"cmp"
+	"fmt"
 	"net"
 	"net/url"
 	"regexp"
@@ -9,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/streamd/streamd/internal/rocketmq/wire"
 )
 
 // checkMeaning reports what no schema sees: missing references, contradictions, names RocketMQ refuses. It works on nodes,
@@ -196,13 +199,6 @@ func reference(root, it *node, what, key, section string, ps *problems) {
 	}
 }
 
-// groupName is what RocketMQ allows (Validators.checkGroup): at most 255 of these.
-var groupName = regexp.MustCompile(`^[%|a-zA-Z0-9_-]{1,255}$`)
-
-// topicName is what RocketMQ allows (TopicValidator; remoting-protocol.md 4.8): at most 127 of these. Brokers refuse to
-// create a name with a dot, but other servers of the protocol do not, so dots pass.
-var topicName = regexp.MustCompile(`^[%|a-zA-Z0-9_.-]{1,127}$`)
-
 func checkStream(root, s *node, strategies []string, groups map[[2]string]Position, ps *problems) {
 	reference(root, s, "stream", "broker", "brokers", ps)
 	reference(root, s, "stream", "handler", "handlers", ps)
@@ -227,8 +223,8 @@ func checkStream(root, s *node, strategies []string, groups map[[2]string]Positi
 }
 
 func checkGroup(s, g *node, groups map[[2]string]Position, ps *problems) {
-	if !groupName.MatchString(g.text) {
-		ps.add(g.pos, "up to 255 letters, digits, '_' and '-'", "group: RocketMQ does not allow %s", g.quoted(g.text))
+	if wire.ValidateGroup(g.text) != nil {
+		ps.add(g.pos, fmt.Sprintf("up to %d letters, digits, '_' and '-'", wire.MaxGroupName), "group: RocketMQ does not allow %s", g.quoted(g.text))
 	}
 	broker, _ := s.str("broker")
 	if broker == nil {
@@ -243,8 +239,8 @@ func checkGroup(s, g *node, groups map[[2]string]Position, ps *problems) {
 }
 
 func checkTopic(t *node, ps *problems) {
-	if !topicName.MatchString(t.text) {
-		ps.add(t.pos, "up to 127 letters, digits, '_', '-' and '.'", "topic: RocketMQ does not allow %s", t.quoted(t.text))
+	if wire.ValidateTopic(t.text) != nil {
+		ps.add(t.pos, fmt.Sprintf("up to %d letters, digits, '_' and '-'", wire.MaxTopicName), "topic: RocketMQ does not allow %s", t.quoted(t.text))
 	}
 }
 

@@ -164,7 +164,7 @@ func (d *daemon) startEngine(ctx context.Context, c *config.Config) error {
 	}
 	d.engine = engine
 	d.later("draining", engine.Stop)
-	return nil
+	return d.telemetry.Watch(engine.Status, d.host.Status) //nolint:wrapcheck // says what it registers
 }
 
 func (d *daemon) engineConfig(c *config.Config) runtime.Config {
