@@ -24,8 +24,9 @@ func Handler(s Sources) http.Handler {
 	}
 	mux.HandleFunc("GET /api/v1/status", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, s.Status()) })
 	mux.HandleFunc("GET /api/v1/version", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, s.Version) })
+	profiles(mux)
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
-		writeText(w, http.StatusOK, "streamd\n/metrics\n/api/v1/status\n/api/v1/version\n")
+		writeText(w, http.StatusOK, "streamd\n/metrics\n/api/v1/status\n/api/v1/version\n/debug/pprof/\n")
 	})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !plainHost(r.Host) {

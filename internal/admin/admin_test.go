@@ -50,6 +50,20 @@ func TestAdmin(t *testing.T) {
 	}
 }
 
+func TestAdmin_profilesForThisMachineOnly(t *testing.T) {
+	h := admin.Handler(admin.Sources{Status: func() any { return nil }})
+	for remote, code := range map[string]int{"127.0.0.1:5": 200, "[::1]:5": 200, "10.1.2.3:5": 403, "nobody": 403} {
+		for _, path := range []string{"/debug/pprof/", "/debug/pprof/goroutine?debug=1", "/debug/pprof/symbol"} {
+			r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil)
+			r.Host, r.RemoteAddr = "localhost:8420", remote
+			w := httptest.NewRecorder()
+			if h.ServeHTTP(w, r); w.Code != code {
+				t.Errorf("%s from %s = %d, want %d", path, remote, w.Code, code)
+			}
+		}
+	}
+}
+
 func TestHealth(t *testing.T) {
 	var stuck error
 	reason := "stream orders waits for plugin acme"

@@ -2,5 +2,5 @@
 //
 // Promises: reading changes nothing; livez ignores brokers, plugins and drain; readyz is true once every stream was
 // assigned and its handler ready, and false again only while streamd stops. The handlers are safe for concurrent use and
-// start no goroutines.
+// start no goroutines. Profiles (/debug/pprof/) are given to the loopback only.
 package admin

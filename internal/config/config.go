@@ -107,6 +107,7 @@ type Policies struct {
 	Concurrency int           `yaml:"concurrency" default:"20" min:"1" max:"4096" doc:"Messages that may run at once."`
 	Deadline    time.Duration `yaml:"deadline" default:"60s" min:"1ms" doc:"Time one message may take, from its start. Later counts as a failed attempt."`
 	Batch       Batch         `yaml:"batch" doc:"What crosses to the plugin at once."`
+	Pull        Pull          `yaml:"pull" doc:"What one request to a broker asks for."`
 	Window      Window        `yaml:"window" doc:"Messages of one queue that are pulled and not yet settled."`
 	Retry       Retry         `yaml:"retry" doc:"What happens to a failed message."`
 }
@@ -116,6 +117,12 @@ type Batch struct {
 	Max    int           `yaml:"max" default:"32" min:"1" max:"4096" doc:"Messages."`
 	Bytes  Size          `yaml:"bytes" default:"256KiB" min:"1KiB" max:"64MiB" doc:"Size; one larger message still passes alone."`
 	Linger time.Duration `yaml:"linger" default:"1ms" min:"0s" max:"10s" doc:"Longest wait for a fuller batch while others are running. An idle handler never waits."`
+}
+
+// Pull bounds one request to a broker.
+type Pull struct {
+	Max   int  `yaml:"max" default:"32" min:"1" max:"4096" doc:"Messages. A broker gives 32 from memory and 8 from disk, whatever is asked for, unless its maxTransfer… settings allow more."`
+	Bytes Size `yaml:"bytes" default:"256KiB" min:"1KiB" max:"16MiB" doc:"Size; one larger message still passes alone. Frames of the protocol end at 16 MiB."`
 }
 
 // Window bounds what is pulled and not yet settled, per queue.

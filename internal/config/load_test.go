@@ -43,9 +43,9 @@ func TestMinimalFillsDefaults(t *testing.T) {
 	c := load(t, config.Options{Paths: []string{write(t, "s.yaml", minimal)}}).Config
 	want := config.Policies{
 		Concurrency: 20, Deadline: time.Minute,
-		Batch:  config.Batch{Max: 32, Bytes: 256 << 10, Linger: time.Millisecond},
-		Window: config.Window{Messages: 1000, Bytes: 16 << 20, Span: 2000, StreamBytes: 64 << 20},
-		Retry:  config.Retry{MaxRetries: 16, Delays: "broker"},
+		Batch: config.Batch{Max: 32, Bytes: 256 << 10, Linger: time.Millisecond},
+		Pull:  config.Pull{Max: 32, Bytes: 256 << 10}, Window: config.Window{Messages: 1000, Bytes: 16 << 20, Span: 2000, StreamBytes: 64 << 20},
+		Retry: config.Retry{MaxRetries: 16, Delays: "broker"},
 	}
 	s := c.Streams[0]
 	if d := cmp.Diff(want, s.Policies); d != "" {

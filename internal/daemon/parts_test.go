@@ -186,6 +186,7 @@ streams:
     subscribe: [{topic: Orders, tags: "a || b"}]
     start_from: {timestamp: 2026-11-01T00:00:00Z}
     batch: {linger: 0s}
+    pull: {max: 1024, bytes: 2MiB}
     allocation: {plugin: acme, use: nearest, config: {zone: a}, allow_uncovered: true}
 `
 
@@ -194,6 +195,9 @@ func TestTranslation(t *testing.T) {
 	s := streamConfigs(c)[0]
 	if s.Batch.Linger >= 0 {
 		t.Errorf("linger 0s became the default: %v", s.Batch.Linger)
+	}
+	if s.Pull.Messages != 1024 || s.Pull.Bytes != 2<<20 {
+		t.Errorf("pull = %+v", s.Pull)
 	}
 	if s.Shards != 3 || s.HandlerVersion != "acme/invoice" || s.Subscriptions[0] != (runtime.Subscription{Topic: "Orders", Tags: "a || b"}) {
 		t.Errorf("stream = %+v", s)

@@ -50,6 +50,7 @@ func streamConfig(s *config.Stream) runtime.StreamConfig {
 		AllowUncovered: s.Allocation.AllowUncovered, Fallback: s.Allocation.Fallback,
 		Strategy: runtime.StrategySpec{Stream: s.Name, Name: s.Allocation.Strategy, Plugin: s.Allocation.Plugin, Use: s.Allocation.Use, Config: s.Allocation.Config.JSON()},
 		Handler:  s.Handler, Concurrency: s.Concurrency, Deadline: s.Deadline,
+		Pull:        runtime.Pull{Messages: s.Pull.Max, Bytes: int(s.Pull.Bytes)},
 		Batch:       runtime.Batch{Max: s.Batch.Max, Bytes: int(s.Batch.Bytes), Linger: s.Batch.Linger},
 		Window:      runtime.Window{Messages: s.Window.Messages, Bytes: int64(s.Window.Bytes), Span: int64(s.Window.Span), StreamBytes: int64(s.Window.StreamBytes)},
 		Retry:       runtime.Retry{MaxRetries: s.Retry.MaxRetries, Levels: s.Retry.Levels},
