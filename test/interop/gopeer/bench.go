@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"encoding/binary"
 	"fmt"
@@ -113,6 +114,26 @@ func latency(nameServer, group, topic, count string) error {
 	}
 	fmt.Println(out.String())
 	return c.Shutdown()
+}
+
+// deliveries prints each delivery with the clock.
+func deliveries(nameServer, group, topic string) error {
+	c, err := subscriber(nameServer, group, topic, func(ms []*primitive.MessageExt) {
+		now := time.Now().UnixNano()
+		var out strings.Builder
+		for _, m := range ms {
+			fmt.Fprintf(&out, "got %s/%d %d %d\n", m.Queue.BrokerName, m.Queue.QueueId, m.QueueOffset, now)
+		}
+		fmt.Print(out.String()) // one write: lines of several goroutines do not mix
+	})
+	if err != nil {
+		return err
+	}
+	fmt.Println("#ready")
+	bufio.NewScanner(os.Stdin).Scan()
+	err = c.Shutdown()
+	fmt.Println("#done")
+	return err
 }
 
 // load sends count messages of size bytes by senders goroutines in batches, or one by one at rate a second with the clock

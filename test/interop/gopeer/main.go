@@ -4,6 +4,7 @@
 //	gopeer produce NAMESERVER TOPIC COUNT SIZE            prints "sent ID BODY"
 //	gopeer drain NAMESERVER GROUP TOPIC COUNT default|tuned
 //	gopeer latency NAMESERVER GROUP TOPIC COUNT
+//	gopeer deliveries NAMESERVER GROUP TOPIC              prints "got BROKER/QUEUE OFFSET NANOS"; ends at end of input
 //	gopeer load NAMESERVER TOPIC COUNT SIZE BATCH RATE    RATE 0 = as fast as it goes
 package main
 
@@ -41,6 +42,8 @@ func run(args []string) error {
 		return drain(args[1], args[2], args[3], args[4], args[5])
 	case len(args) == 5 && args[0] == "latency":
 		return latency(args[1], args[2], args[3], args[4])
+	case len(args) == 4 && args[0] == "deliveries":
+		return deliveries(args[1], args[2], args[3])
 	case len(args) == 7 && args[0] == "load":
 		return load(args[1], args[2], args[3], args[4], args[5], args[6])
 	default:
