@@ -25,6 +25,9 @@ type fleet struct {
 	soloUse int
 	idle    *time.Timer // stops the solo process when nobody needs it any more
 	retired bool
+
+	leveling sync.Mutex // guards moving; held while lanes are chosen
+	moving   bool       // lanes are on their way to another process
 }
 
 func newFleet(h *Host, spec PluginSpec) *fleet {

@@ -29,6 +29,9 @@ func (h *Host) Open(ctx context.Context, spec frame.LaneSpec) (*Lane, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening a lane for handler %s: %w", spec.Handler, err)
 	}
+	if !spec.Solo {
+		lane.gen.fleet.level()
+	}
 	return lane, nil
 }
 

@@ -121,7 +121,7 @@ func (s *slot) setServing(on bool) {
 		gen.logger.Info("plugin ready", "version", gen.about.GetVersion(), "pid", gen.pid(), "solo", s.solo,
 			"took", s.host.now().Sub(gen.process().Since).Round(time.Millisecond).String())
 		if !s.solo {
-			s.fleet.level(gen)
+			s.fleet.level()
 		}
 	}
 }
