@@ -43,7 +43,7 @@ func (s *stage) start(n int, config string) *daemon {
 	if err := os.RemoveAll(filepath.Join(d.state, "admin.addr")); err != nil {
 		s.t.Fatal(err)
 	}
-	d.cmd = exec.Command(built.streamd, "run", "-c", config, "--state-dir", d.state) //nolint:noctx // ended by stop, kill, or the clean-up
+	d.cmd = exec.Command(built.streamd, "run", "-c", config, "--state-dir", d.state) // ended by stop, kill, or the clean-up
 	d.cmd.Stdout, d.cmd.Stderr = log, log
 	d.cmd.Env = append(os.Environ(), "NAMESRV_ADDR=")
 	d.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}

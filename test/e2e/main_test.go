@@ -42,7 +42,7 @@ func build(dir string) (binaries, error) {
 		&b.counter: "test/e2e/testplugins/counter", &b.strategist: "test/e2e/testplugins/strategist",
 	} {
 		*path = filepath.Join(dir, filepath.Base(pkg))
-		cmd := exec.Command("go", "build", "-o", *path, root+pkg) //nolint:noctx // ends by itself
+		cmd := exec.Command("go", "build", "-o", *path, root+pkg)
 		if out, err := cmd.CombinedOutput(); err != nil {
 			return b, fmt.Errorf("building %s: %w\n%s", pkg, err, out)
 		}

@@ -30,7 +30,7 @@ type strategy struct {
 func (s strategy) Name() string { return s.name }
 
 // Allocate implements sdk.MemberStrategy.
-func (s strategy) Allocate(_, self string, queues []sdk.Queue, members []string) ([]sdk.Queue, error) {
+func (s strategy) Allocate(_, self string, queues []sdk.Queue, members []string) ([]sdk.Queue, error) { //nolint:unparam // the interface has an error
 	if _, err := os.Stat(s.Spoiled); err == nil {
 		return s.fault(self, queues, members), nil
 	}

@@ -110,7 +110,7 @@ func (h *handler) behave(ctx context.Context, m *sdk.Message) error {
 		}
 	case "eat":
 		if h.first(m.ID()) {
-			eat()
+			return eat(ctx)
 		}
 	}
 	return nil
@@ -151,7 +151,7 @@ func wait(ctx context.Context, d time.Duration) error {
 }
 
 // eat holds 8 MiB more every few milliseconds, touched so that they are real, up to 1 GiB.
-func eat() {
+func eat(ctx context.Context) error {
 	var held [][]byte
 	for range 128 {
 		block := make([]byte, 8<<20)
@@ -159,13 +159,11 @@ func eat() {
 			block[i] = 1
 		}
 		held = append(held, block)
-		_ = wait(context.Background(), 20*time.Millisecond) // never ends early
+		if err := wait(ctx, 20*time.Millisecond); err != nil {
+			return err
+		}
 	}
-	select {
-	case <-make(chan struct{}): // holds what it has until it is replaced
-	case <-time.After(time.Minute):
-		fmt.Fprintln(os.Stderr, "nobody minds", len(held), "blocks")
-	}
+	return fmt.Errorf("nobody minds %d blocks", len(held))
 }
 
 // Close ends the record.
