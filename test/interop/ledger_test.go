@@ -1,8 +1,8 @@
 package interop
 
 import (
-	"context"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"math/rand/v2"
@@ -21,16 +21,21 @@ import (
 	"github.com/streamd/streamd/test/interop/ledger"
 )
 
-// soakFlags make the ledger loops endless, or replay one.
-type soakFlags struct {
-	soak *bool
-	seed *uint64
-}
+// The flags of the ledger loops.
+var (
+	soak = flag.Bool("soak", false, "run the ledger loops without a bound, until a fault or Ctrl-C")
+	seed = flag.Uint64("seed", 0, "seed of the ledger loops; 0 = a new one")
+)
 
-// soaking is registered before the flags are parsed, and read by tests only.
-var soaking = soakFlags{
-	soak: flag.Bool("soak", false, "run the ledger loops without a bound, until a fault or Ctrl-C"),
-	seed: flag.Uint64("seed", 0, "seed of the ledger loops; 0 = a new one"),
+// TestLedger runs the loops of kill -9 under load and the hand-over in peace; with -soak again and again.
+func TestLedger(t *testing.T) {
+	for again := true; again; again = *soak && !t.Failed() {
+		t.Run("pluginKills", ledgerPluginKills)
+		t.Run("streamdKills", ledgerStreamdKills)
+		t.Run("streamdKillsAlone", ledgerStreamdKillsAlone)
+		t.Run("handOver", ledgerHandOver)
+		t.Run("brokerKills", ledgerBrokerKills)
+	}
 }
 
 const ledgerQueues = 4
@@ -53,13 +58,13 @@ type loop struct {
 
 func newLoop(t *testing.T, p *place, name string, plugins int) *loop {
 	t.Helper()
-	seed := *soaking.seed
-	if seed == 0 {
-		seed = uint64(time.Now().UnixNano())
+	n := *seed
+	if n == 0 {
+		n = uint64(time.Now().UnixNano())
 	}
-	t.Logf("seed %d (replay: -args -seed=%d)", seed, seed)
+	t.Logf("seed %d (again with: -args -seed=%d)", n, n)
 	l := &loop{
-		t: t, p: p, name: name, dir: t.TempDir(), random: rand.New(rand.NewPCG(seed, 1)), plugins: plugins,
+		t: t, p: p, name: fmt.Sprintf("%s%d", name, time.Now().UnixNano()%1e6), dir: t.TempDir(), random: rand.New(rand.NewPCG(n, 1)), plugins: plugins,
 		client: newClient(t, p.Addr), members: map[int]*cluster.Process{},
 	}
 	p.topic(t, l.topic(), ledgerQueues)
@@ -69,16 +74,6 @@ func newLoop(t *testing.T, p *place, name string, plugins int) *loop {
 func (l *loop) topic() string { return "Ledger" + l.name }
 func (l *loop) group() string { return "ledger-" + strings.ToLower(l.name) }
 func (l *loop) file() string  { return filepath.Join(l.dir, "ledger") }
-
-// rounds calls f for each kill: n times, or without a bound when soaking.
-func (l *loop) rounds(n int, f func(i int)) {
-	for i := 0; (i < n || *soaking.soak) && l.t.Context().Err() == nil && !l.t.Failed(); i++ {
-		f(i)
-		if *soaking.soak && (i+1)%n == 0 {
-			l.check()
-		}
-	}
-}
 
 const ledgerConfig = `
 brokers:
@@ -129,10 +124,18 @@ func (l *loop) ready(m *cluster.Process) {
 	waitLine(l.t, m, func(s string) bool { return strings.Contains(s, `"ready: `) })
 }
 
-// produce starts a load: seconds of messages, mostly handled in a few milliseconds, some failing once, some rejected, some slow.
-func (l *loop) produce(seconds int) {
+// load keeps messages coming: mostly handled in a few milliseconds, some failing once, some rejected, some slow. It starts
+// a producer when there is none or the last one is through.
+func (l *loop) load() {
 	l.t.Helper()
-	const rate = 250
+	if n := len(l.producers); n > 0 {
+		select {
+		case <-l.producers[n-1].Done():
+		default:
+			return
+		}
+	}
+	const rate, seconds = 200, 60
 	n, round := rate*seconds, len(l.producers)
 	bodies := make([]string, n)
 	for i := range bodies {
@@ -142,7 +145,7 @@ func (l *loop) produce(seconds int) {
 			word = "fail-1"
 		case r < 7:
 			word = "reject"
-		case r < 15:
+		case r < 20:
 			word = fmt.Sprintf("slow-%d", 50+l.random.IntN(250))
 		}
 		bodies[i] = fmt.Sprintf("%s %d/%d", word, round, i)
@@ -161,14 +164,16 @@ func (l *loop) produce(seconds int) {
 	l.producers, l.bodies = append(l.producers, p), append(l.bodies, bodies)
 }
 
-// sent lists the bodies whose sends were acknowledged, once the producers are done.
+// sent ends the load and lists the bodies whose sends were acknowledged.
 func (l *loop) sent() (bodies []string) {
 	l.t.Helper()
 	for round, p := range l.producers {
 		select {
 		case <-p.Done():
-		case <-time.After(2 * time.Minute):
-			l.t.Fatalf("producer %d does not end", round)
+		default:
+			if err := p.Stop(time.Minute); err != nil && p.Err() == nil {
+				l.t.Fatal(err)
+			}
 		}
 		for _, line := range p.Lines() {
 			var one struct {
@@ -192,10 +197,12 @@ func (l *loop) entries() []ledger.Entry {
 	return e
 }
 
-// busy waits until deliveries that ok accepts are in flight.
+// busy waits until deliveries that ok accepts are in flight, under load.
 func (l *loop) busy(what string, least int, ok func(ledger.Entry) bool) {
 	l.t.Helper()
+	l.load()
 	until(l.t, 90*time.Second, "work in flight: "+what, func() (bool, string) {
+		l.load()
 		e := l.entries()
 		n := 0
 		for _, d := range ledger.InFlight(e[max(0, len(e)-2000):]) {
@@ -222,17 +229,25 @@ func (l *loop) committed() map[string]int64 {
 			if err != nil {
 				l.t.Fatal(err)
 			}
-			if ok {
-				all[q.String()] = offset
+			if name := q.String(); ok && topic == l.topic() {
+				all[name] = offset
+			} else if ok {
+				all[ledger.RetryQueue(q.Broker, q.ID)] = offset
 			}
 		}
 	}
 	return all
 }
 
-// killed notes a kill that has just happened.
-func (l *loop) killed(what string, at time.Time, committed map[string]int64) {
-	l.kills = append(l.kills, ledger.Kill{What: what, At: at.UnixNano(), Committed: committed})
+// gone waits until killed processes are gone, and notes the kill.
+func (l *loop) gone(k ledger.Kill, pids ...int) {
+	l.t.Helper()
+	until(l.t, 10*time.Second, fmt.Sprintf("processes %v are gone", pids), func() (bool, string) {
+		left := slices.DeleteFunc(slices.Clone(pids), func(pid int) bool { return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) })
+		return len(left) == 0, fmt.Sprint(left)
+	})
+	k.Gone = time.Now().UnixNano()
+	l.kills = append(l.kills, k)
 }
 
 // dead reads the bodies in the group's dead-letter topic.
@@ -286,39 +301,24 @@ func (l *loop) check() *ledger.Audit {
 	return a
 }
 
-// TestLedger_pluginKills kills plugin processes under load: nothing is lost, nothing burns, and only what was in flight in
+// ledgerPluginKills kills plugin processes under load: nothing is lost, nothing burns, and only what was in flight in
 // the process comes again. A plugin has five processes, so that no one's breaker opens (5 exits in 2 minutes).
-func TestLedger_pluginKills(t *testing.T) {
+func ledgerPluginKills(t *testing.T) {
 	l := newLoop(t, mainCluster(t), "Plugin", 5)
 	l.ready(l.member(1))
-	l.rounds(20, func(i int) {
-		if i > 0 && i%20 == 0 { // soaking: let the breaker forget
-			pause(t.Context(), 2*time.Minute)
-		}
-		if i%4 == 0 {
-			l.produce(12)
-		}
+	for i := range 20 {
 		pid := l.instance(i % l.plugins)
 		l.busy(fmt.Sprint("plugin process ", pid), 3, func(e ledger.Entry) bool { return e.PID == pid })
+		k := ledger.Kill{What: fmt.Sprint("plugin ", pid), At: time.Now().UnixNano(), PID: pid}
 		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 			t.Fatal(err)
 		}
-		l.killed(fmt.Sprint("plugin ", pid), time.Now(), nil)
-	})
+		l.gone(k, pid)
+	}
 	if a := l.check(); len(a.Copies) > 0 {
 		t.Errorf("stored twice: %v", a.Copies)
 	}
 	stopClean(t, l.members[1])
-}
-
-// pause waits for time to pass in the world outside: the plugin breaker's window.
-func pause(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
 }
 
 // instance waits until `group status` shows a plugin process in place i, and returns its pid.
@@ -344,32 +344,28 @@ func (l *loop) instance(i int) (pid int) {
 	return pid
 }
 
-// TestLedger_streamdKills kills one of two members under load and starts it again.
-func TestLedger_streamdKills(t *testing.T) {
+// ledgerStreamdKills kills one of two members under load and starts it again.
+func ledgerStreamdKills(t *testing.T) {
 	l := newLoop(t, mainCluster(t), "Streamd", 1)
 	l.ready(l.member(1))
 	l.ready(l.member(2))
-	l.rounds(10, func(i int) {
-		if i%3 == 0 {
-			l.produce(18)
-		}
+	for i := range 10 {
 		n := 1 + i%2
 		l.killMember(n)
 		l.ready(l.member(n))
-	})
+	}
 	l.check()
 	stopClean(t, l.members[1], l.members[2])
 }
 
-// TestLedger_streamdKillsAlone kills the only member of a group: what it had settled and not committed comes again.
-func TestLedger_streamdKillsAlone(t *testing.T) {
+// ledgerStreamdKillsAlone kills the only member of a group: what it had settled and not committed comes again.
+func ledgerStreamdKillsAlone(t *testing.T) {
 	l := newLoop(t, mainCluster(t), "Alone", 1)
 	l.ready(l.member(1))
-	l.rounds(3, func(int) {
-		l.produce(6)
+	for range 3 {
 		l.killMember(1)
 		l.ready(l.member(1))
-	})
+	}
 	l.check()
 	stopClean(t, l.members[1])
 }
@@ -382,41 +378,45 @@ func (l *loop) killMember(n int) {
 	l.busy(m.Name, 3, func(e ledger.Entry) bool { return e.Host == m.PID() })
 	committed := l.committed()
 	l.busy(m.Name, 3, func(e ledger.Entry) bool { return e.Host == m.PID() })
-	at := time.Now()
+	k := ledger.Kill{What: fmt.Sprintf("%s (%d)", m.Name, m.PID()), At: time.Now().UnixNano(), Host: m.PID(), Committed: committed}
 	if err := m.Signal(syscall.SIGKILL); err != nil {
 		l.t.Fatal(err)
 	}
-	<-m.Done() // its plugins have died with it: the pipe of its output is closed
-	l.killed(fmt.Sprintf("%s (%d)", m.Name, m.PID()), at, committed)
+	<-m.Done()
+	var plugins []int
+	for _, e := range l.entries() {
+		if e.Host == m.PID() && !slices.Contains(plugins, e.PID) {
+			plugins = append(plugins, e.PID)
+		}
+	}
+	l.gone(k, plugins...)
 }
 
-// TestLedger_brokerKills kills the broker under load and starts it again on its store.
-func TestLedger_brokerKills(t *testing.T) {
+// ledgerBrokerKills kills the broker under load and starts it again on its store.
+func ledgerBrokerKills(t *testing.T) {
 	l := newLoop(t, newPlace(t, cluster.Options{Broker: quickRetries()}), "Broker", 1)
 	l.ready(l.member(1))
 	broker := l.p.Brokers[0]
-	l.rounds(5, func(int) {
-		l.produce(5)
+	for range 5 {
 		l.busy("any", 3, func(ledger.Entry) bool { return true })
 		at := time.Now()
 		broker.Kill()
-		l.killed("broker", at, nil)
+		l.gone(ledger.Kill{What: "broker", At: at.UnixNano()})
 		if err := broker.Start(within(l.t, 90*time.Second)); err != nil {
 			t.Fatal(err)
 		}
 		before := len(l.entries())
 		until(t, 90*time.Second, "work goes on", func() (bool, string) { n := len(l.entries()); return n > before+100, fmt.Sprint(n - before) })
-	})
+	}
 	l.check()
 	stopClean(t, l.members[1])
 }
 
-// TestLedger_handOver restarts one of two members in peace under load: no duplicate, nothing lost.
-func TestLedger_handOver(t *testing.T) {
+// ledgerHandOver restarts one of two members in peace under load: no duplicate, nothing lost.
+func ledgerHandOver(t *testing.T) {
 	l := newLoop(t, mainCluster(t), "HandOver", 1)
 	l.ready(l.member(1))
 	l.ready(l.member(2))
-	l.produce(15)
 	for range 2 {
 		l.busy("member 2", 3, func(e ledger.Entry) bool { return e.Host == l.members[2].PID() })
 		stopClean(t, l.members[2])
@@ -437,4 +437,3 @@ func stopClean(t *testing.T, members ...*cluster.Process) {
 		}
 	}
 }
-

@@ -1,7 +1,6 @@
 package ledger
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,15 +9,23 @@ import (
 // Kill is one kill -9 of a loop.
 type Kill struct {
 	What string // who was killed
-	At   int64  // nanoseconds since 1970
+	// At is when the signal went, Gone when the killed were gone; nanoseconds since 1970.
+	At, Gone int64
+	// PID or Host narrows to the deliveries that died with it: a plugin process, or a streamd with its plugins. Both 0: all.
+	PID, Host int
 	// Committed are the offsets that the broker had stored at the kill, or a moment before: what may be delivered again
 	// after a kill of streamd. Nil for kills after which nothing that was settled may come again.
 	Committed map[string]int64 // by queue
 }
 
-// InFlightAt lists the deliveries that had started and not ended at a moment.
-func InFlightAt(entries []Entry, at int64) []Entry {
-	return InFlight(slices.DeleteFunc(slices.Clone(entries), func(e Entry) bool { return e.At > at }))
+// hits tells whether a delivery was at the mercy of the kill.
+func (k Kill) hits(e Entry) bool {
+	return (k.PID == 0 || k.PID == e.PID) && (k.Host == 0 || k.Host == e.Host)
+}
+
+// InFlightAt lists the deliveries that had started and not ended at a kill, where it struck.
+func InFlightAt(entries []Entry, k Kill) []Entry {
+	return InFlight(slices.DeleteFunc(slices.Clone(entries), func(e Entry) bool { return e.At > k.Gone || !k.hits(e) }))
 }
 
 // Repeat is a second delivery of what stands at one place of one queue.
@@ -41,9 +48,22 @@ type Audit struct {
 	Handled, Twice int
 }
 
+// place is where a message stands.
 type place struct {
 	queue  string
 	offset int64
+}
+
+// RetryQueue is how Committed names a queue of the group's retry topic.
+func RetryQueue(broker string, id int32) string { return fmt.Sprintf("retry:%s/%d", broker, id) }
+
+// placeOf is where a delivery was pulled from. A second attempt comes from the retry topic, whose broker and queue id the
+// message shows beside its original topic.
+func placeOf(e Entry) place {
+	if _, rest, ok := strings.Cut(e.Queue, "/"); ok && e.Attempt > 1 {
+		return place{"retry:" + rest, e.Offset}
+	}
+	return place{e.Queue, e.Offset}
 }
 
 // Check holds the ledger against what was produced (acknowledged sends), what is in the dead-letter topic, and the kills.
@@ -70,7 +90,7 @@ func Check(entries []Entry, produced, dead []string, kills []Kill, reject func(b
 		}
 	}
 	for _, k := range kills {
-		a.InFlight = append(a.InFlight, len(InFlightAt(entries, k.At)))
+		a.InFlight = append(a.InFlight, len(InFlightAt(entries, k)))
 	}
 	a.repeats(entries, kills)
 	a.copies(entries)
@@ -85,7 +105,7 @@ func (a *Audit) repeats(entries []Entry, kills []Kill) {
 	}
 	last := map[place]*open{}
 	for _, e := range entries {
-		p := place{e.Queue, e.Offset}
+		p := placeOf(e)
 		o := last[p]
 		if e.Event == End {
 			if o != nil && o.start.PID == e.PID {
@@ -94,16 +114,16 @@ func (a *Audit) repeats(entries []Entry, kills []Kill) {
 			continue
 		}
 		if o != nil {
-			a.Repeats = append(a.Repeats, Repeat{First: o.start, Again: e, Ended: o.ended, Kill: between(kills, o.start.At, e.At)})
+			a.Repeats = append(a.Repeats, Repeat{First: o.start, Again: e, Ended: o.ended, Kill: between(kills, o.start, e)})
 		}
 		last[p] = &open{start: e}
 	}
 }
 
-// between returns the last kill in a span of time.
-func between(kills []Kill, from, to int64) int {
+// between returns the last kill that explains why a delivery came again.
+func between(kills []Kill, first, again Entry) int {
 	for i, k := range slices.Backward(kills) {
-		if k.At >= from && k.At <= to {
+		if first.At <= k.Gone && again.At >= k.At && k.hits(first) {
 			return i
 		}
 	}
@@ -123,7 +143,7 @@ func (a *Audit) copies(entries []Entry) {
 		if at[e.Body] == nil {
 			at[e.Body] = map[place]bool{}
 		}
-		at[e.Body][place{e.Queue, e.Offset}] = true
+		at[e.Body][placeOf(e)] = true
 	}
 	for body, places := range at {
 		if len(places) > 1 {
@@ -136,14 +156,14 @@ func (a *Audit) copies(entries []Entry) {
 // Bound is how many deliveries a kill may repeat: what was in flight at it and, when offsets are given, what had been
 // settled beyond them.
 func Bound(entries []Entry, k Kill) (inFlight, settled int) {
-	inFlight = len(InFlightAt(entries, k.At))
+	inFlight = len(InFlightAt(entries, k))
 	if k.Committed == nil {
 		return inFlight, 0
 	}
 	seen := map[place]bool{}
 	for _, e := range entries {
-		if e.Event == End && e.At <= k.At && e.Offset >= k.Committed[e.Queue] {
-			seen[place{e.Queue, e.Offset}] = true
+		if e.Event == End && e.At <= k.Gone && k.hits(e) && e.Offset >= k.Committed[placeOf(e).queue] {
+			seen[placeOf(e)] = true
 		}
 	}
 	return inFlight, len(seen)
@@ -173,9 +193,10 @@ func (a *Audit) Faults(entries []Entry, kills []Kill, slack int) []string {
 	for _, r := range a.Repeats {
 		switch {
 		case r.Kill < 0:
-			say("%q came again at %s@%d with no kill in between: a duplicate in steady state", r.Again.Body, r.Again.Queue, r.Again.Offset)
-		case r.Ended && kills[r.Kill].Committed != nil && r.Again.Offset < kills[r.Kill].Committed[r.Again.Queue]:
-			say("%q came again at %s@%d, though %d was committed", r.Again.Body, r.Again.Queue, r.Again.Offset, kills[r.Kill].Committed[r.Again.Queue])
+			say("%q came again at %s@%d, and no kill hit what ran it: a duplicate in steady state", r.Again.Body, r.Again.Queue, r.Again.Offset)
+		case r.Ended && kills[r.Kill].Committed != nil && r.Again.Offset < kills[r.Kill].Committed[placeOf(r.Again).queue]:
+			at := placeOf(r.Again)
+			say("%q came again at %s@%d, though %d was committed", r.Again.Body, at.queue, at.offset, kills[r.Kill].Committed[at.queue])
 		}
 	}
 	return faults
@@ -196,7 +217,7 @@ func (a *Audit) ByKill(kills int) []Count {
 	}
 	seen := map[cause]bool{}
 	for _, r := range a.Repeats {
-		c := cause{r.Kill, place{r.Again.Queue, r.Again.Offset}}
+		c := cause{r.Kill, placeOf(r.Again)}
 		if r.Kill < 0 || seen[c] {
 			continue
 		}
@@ -225,9 +246,4 @@ func (a *Audit) Text(entries []Entry, kills []Kill) string {
 	fmt.Fprintf(&b, "handled %d, LOST %d, answered deliveries repeated %d (at most %d a kill), handled more than once %d, stored twice %d",
 		a.Handled, len(a.Lost), total, most, a.Twice, len(a.Copies))
 	return b.String()
-}
-
-// Sort puts entries of several files into the order of time.
-func Sort(entries []Entry) {
-	slices.SortStableFunc(entries, func(a, b Entry) int { return cmp.Compare(a.At, b.At) })
 }

@@ -37,17 +37,18 @@ func TestCheck(t *testing.T) {
 		{"lost", tape("s a 0 1", "e a 0 1"), "a b", "", nil, "LOSS 1: [b]"},
 		{"failed only", tape("s a 0 1", "x a 0 1"), "a", "", nil, "LOSS 1"},
 		{"burned", tape("s a 0 1", "e a 0 1"), "a b", "b", nil, "1 dead letters that no handler rejected: [b]"},
-		{"killed in flight", tape("s a 0 1", "s a 0 2", "e a 0 2"), "a", "", []Kill{{What: "plugin", At: 5}}, ""},
-		{"killed at rest", tape("s a 0 1", "e a 0 1"), "a", "", []Kill{{What: "plugin", At: 50}}, "hit no work in flight"},
-		{"again without a kill", tape("s a 0 1", "e a 0 1", "s a 0 1", "e a 0 1"), "a", "", nil, "no kill in between"},
-		{"answered, again", tape("s a 0 1", "e a 0 1", "s b 1 1", "s a 0 2", "e a 0 2", "s b 1 2", "e b 1 2"), "a b", "", []Kill{{What: "plugin", At: 25}}, "1 answered and 1 unanswered deliveries came again; 0 were settled"},
+		{"killed in flight", tape("s a 0 1", "s a 0 2", "e a 0 2"), "a", "", []Kill{{What: "plugin", At: 5, Gone: 5}}, ""},
+		{"killed at rest", tape("s a 0 1", "e a 0 1"), "a", "", []Kill{{What: "plugin", At: 50, Gone: 50}}, "hit no work in flight"},
+		{"again without a kill", tape("s a 0 1", "e a 0 1", "s a 0 1", "e a 0 1"), "a", "", nil, "no kill hit"},
+		{"again after the kill of another", tape("s a 0 1", "s b 1 3", "e a 0 1", "s a 0 1", "e a 0 1", "s b 1 2", "e b 1 2"), "a b", "", []Kill{{What: "plugin", At: 15, Gone: 15, PID: 3}}, "no kill hit"},
+		{"answered, again", tape("s a 0 1", "e a 0 1", "s b 1 1", "s a 0 2", "e a 0 2", "s b 1 2", "e b 1 2"), "a b", "", []Kill{{What: "plugin", At: 25, Gone: 25}}, "1 answered and 1 unanswered deliveries came again; 0 were settled"},
 		{
 			"settled, not committed", tape("s a 0 1", "e a 0 1", "s b 1 1", "s a 0 2", "e a 0 2", "s b 1 2", "e b 1 2"), "a b", "",
-			[]Kill{{What: "streamd", At: 25, Committed: map[string]int64{"q": 0}}}, "",
+			[]Kill{{What: "streamd", At: 25, Gone: 25, Committed: map[string]int64{"q": 0}}}, "",
 		},
 		{
 			"committed, again", tape("s a 0 1", "e a 0 1", "s b 1 1", "s a 0 2", "e a 0 2", "s b 1 2", "e b 1 2"), "a b", "",
-			[]Kill{{What: "streamd", At: 25, Committed: map[string]int64{"q": 1}}}, "though 1 was committed",
+			[]Kill{{What: "streamd", At: 25, Gone: 25, Committed: map[string]int64{"q": 1}}}, "though 1 was committed",
 		},
 	} {
 		a := Check(tt.entries, strings.Fields(tt.produced), strings.Fields(tt.dead), tt.kills, never)
