@@ -28,6 +28,7 @@ type member struct {
 
 // status is what the demo reads of /api/v1/status.
 type status struct {
+	NotReady string `json:"not_ready"`
 	Streams []struct {
 		Queues []struct {
 			Topic    string `json:"topic"`
@@ -65,15 +66,34 @@ func (d *demo) startMember(name string) (*member, error) {
 
 func (m *member) readyOnce() { m.once.Do(func() { close(m.ready) }) }
 
+// readyLimit is how long a member may take until it is ready; every sayEvery the demo tells what it waits for.
+const (
+	readyLimit = 2 * time.Minute
+	sayEvery   = 10 * time.Second
+)
+
 // waitReady waits until every stream of the member is assigned and its handler answers.
 func (m *member) waitReady(ctx context.Context) error {
-	select {
-	case <-m.ready:
-		return nil
-	case <-m.done:
-		return fmt.Errorf("%s ended before it was ready: %w", m.child.name, m.err)
-	case <-ctx.Done():
-		return context.Cause(ctx)
+	tick := time.NewTicker(sayEvery)
+	defer tick.Stop()
+	for waited := time.Duration(0); ; waited += sayEvery {
+		select {
+		case <-m.ready:
+			return nil
+		case <-m.done:
+			return fmt.Errorf("%s ended before it was ready: %w", m.child.name, m.err)
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-tick.C:
+		}
+		why := "its admin listener does not answer yet"
+		if s, err := m.ask(ctx); err == nil {
+			why = s.NotReady
+		}
+		if waited >= readyLimit {
+			return fmt.Errorf("%s is not ready after %s: %s", m.child.name, readyLimit, why)
+		}
+		m.d.screen.say("wait", "%s: %s", m.name, why)
 	}
 }
 
