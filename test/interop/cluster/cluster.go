@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"net"
 	"os/exec"
 	"path/filepath"
@@ -200,17 +201,14 @@ func (c *Cluster) java(name, home string, flags []string, class string, args ...
 	return spawn(name, cmd)
 }
 
-// freePorts returns the first of n neighboring ports that are free now.
+// freePorts returns the first of n neighboring ports that are free now. They lie below the range that Linux gives to outgoing
+// connections (32768 on): a JVM binds them seconds later, and a broker that was killed binds them again.
 func freePorts(n int) (int, error) {
 next:
-	for range 50 {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			return 0, err
-		}
-		first := l.Addr().(*net.TCPAddr).Port
-		open := []net.Listener{l}
-		for i := 1; i < n; i++ {
+	for range 100 {
+		first := 10000 + rand.IntN(22000)
+		var open []net.Listener
+		for i := range n {
 			l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", first+i))
 			if err != nil {
 				closeAll(open)
