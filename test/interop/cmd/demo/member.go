@@ -29,7 +29,7 @@ type member struct {
 // status is what the demo reads of /api/v1/status.
 type status struct {
 	NotReady string `json:"not_ready"`
-	Streams []struct {
+	Streams  []struct {
 		Queues []struct {
 			Topic    string `json:"topic"`
 			ID       int32  `json:"id"`
