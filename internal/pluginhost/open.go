@@ -30,7 +30,7 @@ func (h *Host) Open(ctx context.Context, spec frame.LaneSpec) (*Lane, error) {
 		return nil, fmt.Errorf("opening a lane for handler %s: %w", spec.Handler, err)
 	}
 	if !spec.Solo {
-		lane.gen.fleet.level()
+		lane.gen.fleet.level() //nolint:contextcheck // lanes move beyond the request
 	}
 	return lane, nil
 }
