@@ -212,7 +212,7 @@ func (g *generation) openLane(ctx context.Context, spec frame.LaneSpec) (*Lane, 
 		g.freeRow(number)
 		return nil, fmt.Errorf("opening a lane to plugin %s (pid %d): %w", g.name, g.pid(), g.explain(err))
 	}
-	l.start(opened)
+	l.start(opened) //nolint:contextcheck // the lane outlives the call that opens it
 	return l, nil
 }
 

@@ -1,8 +1,10 @@
 package pluginhost
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -156,7 +158,11 @@ func (l *Lane) finish(err error) {
 		return
 	}
 	lost := l.lost(err, fate)
-	l.gen.host.logger.Warn("lane lost", "plugin", l.info.Plugin, "handler", l.spec.Handler, "stream", l.spec.Stream,
+	level := slog.LevelWarn
+	if lost.Cause == frame.CauseStopped { // somebody wanted it
+		level = slog.LevelDebug
+	}
+	l.gen.host.logger.Log(context.Background(), level, "lane lost", "plugin", l.info.Plugin, "handler", l.spec.Handler, "stream", l.spec.Stream,
 		"shard", l.spec.Shard, "generation", l.info.Generation, "cause", causeName(lost.Cause), "suspects", len(lost.Suspects), "error", lost.Text)
 	l.push(frame.Event{Kind: frame.EventLost, Lost: &lost})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"sync"
 	"time"
@@ -129,7 +130,11 @@ func (s *slot) setServing(on bool) {
 // failed notes why a try failed and tells the core.
 func (s *slot) failed(generation uint64, crash bool, err error) {
 	s.note(err.Error())
-	s.host.logger.Error("plugin does not start", "plugin", s.fleet.spec.Name, "generation", generation, "error", err)
+	level := slog.LevelError
+	if s.host.stopping() { // it was stopped while it started
+		level = slog.LevelDebug
+	}
+	s.host.logger.Log(context.Background(), level, "plugin does not start", "plugin", s.fleet.spec.Name, "generation", generation, "error", err)
 	s.tell(supervisor.Event{Kind: supervisor.StepFailed, Generation: generation, Crash: crash})
 }
 

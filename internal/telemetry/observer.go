@@ -74,8 +74,8 @@ func (t *Telemetry) start(a *runtime.AttemptInfo, o origin) *span {
 	if previous, ok := t.attempts.last(a.Identity); ok && a.Number > 1 {
 		options = append(options, trace.WithLinks(link(previous, "previous_attempt")))
 	}
-	ctx, sp := t.tracer.Start( //nolint:spancheck // ended by End
-		ctx, operationProcess+" "+a.Topic, options...)
+	ctx, sp := t.tracer.Start(ctx, operationProcess+" "+a.Topic, options...) //nolint:spancheck // ended by span.End
+	//nolint:spancheck // as above
 	return &span{t: t, ctx: ctx, span: sp, identity: a.Identity, topic: a.Topic, group: a.Group}
 }
 
@@ -197,10 +197,10 @@ func (s *span) Settle(operation, destination string) func(error) {
 	if operation == operationSend {
 		kind = operationSend
 	}
-	_, child := s.t.tracer.Start(s.ctx, //nolint:spancheck // ended by what is returned
-		operation+" "+destination, trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(
-			append(commonAttributes(operation, kind), semconv.MessagingDestinationNameKey.String(destination),
-				semconv.MessagingConsumerGroupNameKey.String(s.group), semconv.MessagingMessageIDKey.String(s.identity))...))
+	attrs := append(commonAttributes(operation, kind), semconv.MessagingDestinationNameKey.String(destination),
+		semconv.MessagingConsumerGroupNameKey.String(s.group), semconv.MessagingMessageIDKey.String(s.identity))
+	_, child := s.t.tracer.Start(s.ctx, operation+" "+destination, trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(attrs...)) //nolint:spancheck // ended by what is returned
+	//nolint:spancheck // as above
 	return func(err error) {
 		if err != nil {
 			child.SetStatus(codes.Error, err.Error())

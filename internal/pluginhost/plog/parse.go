@@ -96,6 +96,22 @@ func text(v any) string {
 	return string(out)
 }
 
+// attr keeps numbers and truth values what they are, so that logs can be searched by them; all else is text.
+func attr(name string, v any) slog.Attr {
+	switch v := v.(type) {
+	case bool:
+		return slog.Bool(name, v)
+	case json.Number:
+		if n, err := v.Int64(); err == nil {
+			return slog.Int64(name, n)
+		}
+		if f, err := v.Float64(); err == nil {
+			return slog.Float64(name, f)
+		}
+	}
+	return slog.String(name, text(v))
+}
+
 func attrs(fields map[string]any) []slog.Attr {
 	names := make([]string, 0, len(fields))
 	for name := range fields {
@@ -105,7 +121,7 @@ func attrs(fields map[string]any) []slog.Attr {
 	dropped := max(0, len(names)-maxAttrs)
 	out := make([]slog.Attr, 0, len(names)-dropped+1)
 	for _, name := range names[:len(names)-dropped] {
-		out = append(out, slog.String(strings.TrimPrefix(name, "@"), text(fields[name])))
+		out = append(out, attr(strings.TrimPrefix(name, "@"), fields[name]))
 	}
 	if dropped > 0 {
 		out = append(out, slog.Int("fields_dropped", dropped))

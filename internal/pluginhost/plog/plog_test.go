@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -173,5 +174,18 @@ func TestTail_isBounded(t *testing.T) {
 	}
 	if got := p.Tail().Last(1); got != "last words" {
 		t.Errorf("last line %q", got)
+	}
+}
+
+// TestParse_keepsNumbers: logs are searched by them.
+func TestParse_keepsNumbers(t *testing.T) {
+	t.Parallel()
+	e := plog.Parse([]byte(`{"@level":"info","@message":"m","attempt":2,"big":9007199254740993,"done":true,"list":[1],"ratio":0.5,"word":"2"}`))
+	want := []slog.Attr{
+		slog.Int64("attempt", 2), slog.Int64("big", 9007199254740993), slog.Bool("done", true),
+		slog.String("list", "[1]"), slog.Float64("ratio", 0.5), slog.String("word", "2"),
+	}
+	if !slices.EqualFunc(e.Attrs, want, slog.Attr.Equal) {
+		t.Errorf("attributes %v, want %v", e.Attrs, want)
 	}
 }
