@@ -24,8 +24,9 @@ type Queue = sdk.Queue
 type member struct {
 	s       *stream
 	inputs  chan group.Input
-	changes chan change
+	reloads chan struct{} // room for one: pending has changed
 	stops   chan struct{}
+	ended   chan struct{} // the loop reads inputs no more
 	done    chan struct{}
 	newness *newness
 	calls   sync.WaitGroup
@@ -46,6 +47,7 @@ type member struct {
 	counts  group.Counters
 	joined  bool
 	waiting Hold // why the group is not joined yet
+	pending change
 	past    queue.Counters
 	left    []queue.Report // releases that were not clean
 	ids     []string       // of the group's members, as last listed
@@ -58,7 +60,7 @@ type change struct{ subscriptions, strategy bool }
 
 func newMember(s *stream) *member {
 	m := &member{
-		s: s, inputs: make(chan group.Input, 16), changes: make(chan change, 1), stops: make(chan struct{}), done: make(chan struct{}),
+		s: s, inputs: make(chan group.Input, 16), reloads: make(chan struct{}, 1), stops: make(chan struct{}), ended: make(chan struct{}), done: make(chan struct{}),
 		workers: map[Queue]*queue.Worker{}, topics: map[string]Hold{}, digests: map[string]allocate.Digest{}, assign: map[string]Assignment{},
 		watched: map[string]func(){},
 	}
@@ -70,18 +72,32 @@ func newMember(s *stream) *member {
 // stop begins to give up everything; done is closed at the end.
 func (m *member) stop() { m.stopped.Do(func() { close(m.stops) }) }
 
-// changed tells of a reload.
+// changed tells of a reload. It never blocks: the loop may not run yet, for as long as the group cannot be joined.
 func (m *member) changed(subscriptions, strategy bool) {
+	m.mu.Lock()
+	m.pending.subscriptions = m.pending.subscriptions || subscriptions
+	m.pending.strategy = m.pending.strategy || strategy
+	m.mu.Unlock()
 	select {
-	case m.changes <- change{subscriptions, strategy}:
-	case <-m.done:
+	case m.reloads <- struct{}{}:
+	default:
 	}
 }
 
-// send gives the loop an input; after its end nobody cares.
+func (m *member) takePending() change {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	c := m.pending
+	m.pending = change{}
+	return c
+}
+
+// send gives the loop an input; after its end nobody cares. The member waits for those who send before it is done, so
+// they must not wait for that.
 func (m *member) send(in group.Input) {
 	select {
 	case m.inputs <- in:
+	case <-m.ended:
 	case <-m.done:
 	}
 }
@@ -103,6 +119,7 @@ func (m *member) run(ctx context.Context, joined chan<- error) {
 		return
 	}
 	m.loop(ctx)
+	close(m.ended)
 	m.unwatch(nil)
 	m.cancel()
 	m.calls.Wait()
@@ -200,8 +217,8 @@ func (m *member) loop(ctx context.Context) {
 		in = group.Input{}
 		select {
 		case in = <-m.inputs:
-		case c := <-m.changes:
-			in = m.change(ctx, c)
+		case <-m.reloads:
+			in = m.change(ctx, m.takePending())
 		case <-stops:
 			stops, m.stopNow = nil, true
 			in.Kind = group.InStop

@@ -166,7 +166,8 @@ func stopAll(ctx context.Context, streams map[string]*stream) error {
 // Apply changes the running streams to those of cfg; its other fields must be those that New was given, except Memory.
 // The whole config is checked first; nothing changes when it is wrong. Streams that are the same do not notice. A stream
 // that keeps its broker and group keeps its membership; its new lanes open before the old ones drain. Others are stopped
-// and started: a new one starts before an old one stops, unless it takes the old one's group.
+// and started: a new one starts before an old one stops, unless it takes the old one's group. When one of them cannot
+// start, the rest goes on as before: what had to stop for it is started again.
 func (r *Runtime) Apply(ctx context.Context, cfg Config) error {
 	cfg = cfg.withDefaults()
 	if err := cfg.check(); err != nil {
@@ -187,11 +188,7 @@ func (r *Runtime) Apply(ctx context.Context, cfg Config) error {
 		return fmt.Errorf("changing the engine's config: %w: the engine is %s", ErrState, state)
 	}
 	p := planOf(running, cfg)
-	if err := stopAll(ctx, p.first); err != nil { // their groups are taken over
-		cfg.Logger.Warn("a replaced stream did not stop cleanly", "error", err.Error())
-	}
-	r.forget(p.first)
-	started, err := r.startAll(ctx, cfg, p.start)
+	started, err := r.startNew(ctx, cfg, p)
 	if err != nil {
 		return fmt.Errorf("changing the engine's config: %w", err)
 	}
@@ -210,6 +207,53 @@ func (r *Runtime) Apply(ctx context.Context, cfg Config) error {
 		return fmt.Errorf("stopping streams that the new config does not have: %w", err)
 	}
 	return nil
+}
+
+// startNew starts what the running streams do not have: first what needs nothing of theirs, then what takes over a group.
+// When that fails, all is as it was before.
+func (r *Runtime) startNew(ctx context.Context, cfg Config, p plan) ([]*stream, error) {
+	started, err := r.startAll(ctx, cfg, p.start)
+	if err != nil || len(p.takers) == 0 {
+		return started, err
+	}
+	if err := stopAll(ctx, p.first); err != nil {
+		cfg.Logger.Warn("a replaced stream did not stop cleanly", "error", err.Error())
+	}
+	takers, err := r.startAll(ctx, cfg, p.takers)
+	if err == nil {
+		r.forget(p.first)
+		return append(started, takers...), nil
+	}
+	ctx = context.WithoutCancel(ctx) // nothing less may run than before, however long the caller waits
+	errs := []error{err, stopAll(ctx, byName(started))}
+	for name, s := range p.first {
+		errs = append(errs, r.startAgain(ctx, name, *s.config()))
+	}
+	return nil, errors.Join(errs...)
+}
+
+// startAgain brings back a stream that was stopped for one that could not take its place.
+func (r *Runtime) startAgain(ctx context.Context, name string, c StreamConfig) error {
+	r.mu.Lock()
+	cfg := r.cfg
+	r.mu.Unlock()
+	back, err := r.startAll(ctx, cfg, []StreamConfig{c})
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err != nil {
+		delete(r.streams, name)
+		return fmt.Errorf("starting again what ran before: %w", err)
+	}
+	r.streams[name] = back[0]
+	return nil
+}
+
+func byName(streams []*stream) map[string]*stream {
+	m := make(map[string]*stream, len(streams))
+	for _, s := range streams {
+		m[s.name] = s
+	}
+	return m
 }
 
 func (r *Runtime) adopt(cfg Config) {
@@ -240,16 +284,18 @@ func (r *Runtime) forgetExcept(gone map[string]*stream, started []*stream) {
 
 // plan is what Apply does.
 type plan struct {
-	first  map[string]*stream // to stop before anything starts: a new stream takes their group
+	start  []StreamConfig     // streams of groups that nobody has
+	first  map[string]*stream // to stop before takers start, which take their groups
+	takers []StreamConfig
 	last   map[string]*stream // to stop after everything has started
-	start  []StreamConfig
 	change map[*stream]StreamConfig
 }
 
 func planOf(running map[string]*stream, cfg Config) plan {
 	p := plan{first: map[string]*stream{}, last: map[string]*stream{}, change: map[*stream]StreamConfig{}}
 	wanted := map[string]bool{}
-	groups := map[string]bool{}
+	groups := map[string]int{} // places in fresh
+	var fresh []StreamConfig
 	for i := range cfg.Streams {
 		c := cfg.Streams[i]
 		s := running[c.Name]
@@ -261,21 +307,32 @@ func planOf(running map[string]*stream, cfg Config) plan {
 			wanted[c.Name] = true
 			p.change[s] = c
 		default:
-			groups[c.Broker+"\x00"+c.Group] = true
-			p.start = append(p.start, c)
+			groups[groupKey(&c)] = len(fresh)
+			fresh = append(fresh, c)
 		}
 	}
+	taken := map[int]bool{}
 	for name, s := range running {
-		switch c := s.config(); {
+		i, takes := groups[groupKey(s.config())]
+		switch {
 		case wanted[name]:
-		case groups[c.Broker+"\x00"+c.Group]:
-			p.first[name] = s
+		case takes:
+			p.first[name], taken[i] = s, true
 		default:
 			p.last[name] = s
 		}
 	}
+	for i := range fresh {
+		if taken[i] {
+			p.takers = append(p.takers, fresh[i])
+		} else {
+			p.start = append(p.start, fresh[i])
+		}
+	}
 	return p
 }
+
+func groupKey(c *StreamConfig) string { return c.Broker + "\x00" + c.Group }
 
 // ResetOffset begins a queue of a stream anew at offset, as a reset by an operator does: the way out of a held queue.
 func (r *Runtime) ResetOffset(stream string, q Queue, offset int64) error {

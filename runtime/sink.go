@@ -84,14 +84,18 @@ func (k *sink) replace() {
 	})
 }
 
-func (k *sink) now() *dispatch.Dispatcher {
+// with calls f with the present dispatcher, which is not replaced meanwhile: what it is given stands before its surrender,
+// so that no message goes to one that has ended.
+func (k *sink) with(f func(*dispatch.Dispatcher)) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.current
+	f(k.current)
 }
 
 // Offer implements queue.Sink.
-func (k *sink) Offer(o *queue.Ownership, ds []queue.Delivery) { k.now().Offer(o, ds) }
+func (k *sink) Offer(o *queue.Ownership, ds []queue.Delivery) {
+	k.with(func(d *dispatch.Dispatcher) { d.Offer(o, ds) })
+}
 
 // Revoke implements queue.Sink.
 func (k *sink) Revoke(o *queue.Ownership, cut bool) {
@@ -103,9 +107,11 @@ func (k *sink) Revoke(o *queue.Ownership, cut bool) {
 	}
 }
 
-func (k *sink) again(d *queue.Delivery) { k.now().Again(d) }
+func (k *sink) again(one *queue.Delivery) { k.with(func(d *dispatch.Dispatcher) { d.Again(one) }) }
 
-func (k *sink) configure(s dispatch.Settings) { k.now().Configure(s) }
+func (k *sink) configure(s dispatch.Settings) {
+	k.with(func(d *dispatch.Dispatcher) { d.Configure(s) })
+}
 
 // status is that of the present dispatcher, with the counts of all.
 func (k *sink) status() dispatch.Status {

@@ -204,10 +204,10 @@ func (d *Dispatcher) retired(now time.Time, until *time.Time) bool {
 
 var errReplaced = errors.New("the handler was replaced and did not answer in time")
 
-// end drops what never got out, so that owners see it unsettled.
+// end drops what never got out, so that owners see it unsettled and its memory is given back: all queues are closed by now.
 func (d *Dispatcher) end() {
 	for _, in := range d.take() {
-		if in.Kind == InRevoke {
+		if in.Kind == InRevoke || in.Kind == InOffer || in.Kind == InAgain {
 			d.step(d.cfg.Now(), in)
 		}
 	}
