@@ -69,6 +69,8 @@ type Plugin struct {
 	TLS       string            `yaml:"tls" default:"auto" enum:"auto,off" doc:"auto is mutual TLS between streamd and the plugin; off relies on the private socket folder alone and is cheaper."`
 	Env       map[string]string `yaml:"env" secret:"true" doc:"Environment of the process, besides PATH, HOME, TMPDIR, TZ, LANG and LC_*."`
 	Limits    Limits            `yaml:"limits" doc:"What the process may use."`
+
+	StartTimeout time.Duration `yaml:"start_timeout" default:"10s" min:"100ms" max:"10m" doc:"How long a process may take from its start to its handshake. A JVM may need a minute."`
 }
 
 // Limits bounds one plugin process.
