@@ -19,6 +19,7 @@ func (w *Worker) advance() {
 		w.pullIfRoom(now)
 	case PhaseHeld:
 		w.commitIfDue(now)
+		w.lookForRelease(now)
 	case PhaseDraining:
 		w.advanceDrain(now)
 	case PhaseReleased:
@@ -38,7 +39,7 @@ func (w *Worker) pullIfRoom(now time.Time) {
 	w.own.mu.Lock()
 	h := w.own.window.Full(w.cfg.Settings().Limits)
 	w.own.mu.Unlock()
-	if h.Held() {
+	if h.Held() && !w.resetWaits {
 		w.setHold(h)
 		return
 	}
@@ -59,7 +60,7 @@ func (w *Worker) commitIfDue(now time.Time) {
 	f := w.own.facts(false)
 	owed := f.safe > w.committed || w.force
 	due := w.force || w.commitNow || f.settled-w.settledAt >= s.CommitCount || now.Sub(w.lastCommit) >= s.CommitEvery
-	again := now.Sub(w.lastCommit) >= recommit && w.committed >= 0
+	again := now.Sub(w.lastCommit) >= recommit && w.committed >= 0 && w.phase != PhaseHeld // not over what an operator stored
 	if !owed && w.commitNow {
 		w.commitNow = false
 	}

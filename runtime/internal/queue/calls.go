@@ -154,7 +154,7 @@ func (c commitDone) apply(w *Worker) {
 		w.setHold(Hold{})
 	}
 	if c.reset {
-		w.resetWaits(now)
+		w.meetReset(now)
 		return
 	}
 	w.force = false
@@ -179,10 +179,10 @@ func (w *Worker) commitRefused(err error, now time.Time) {
 	}
 }
 
-// resetWaits: the broker ignored the commit because a reset waits to be picked up (consumer-semantics.md 7.2). A running
-// queue meets it at its next pull, which is sent at once; one that has no position yet asks again, and gets the reset's; a draining one leaves
+// meetReset: the broker ignored the commit because a reset waits to be picked up (consumer-semantics.md 7.2). A running
+// queue meets it at its next pull, which is sent at once, whatever the window holds; one that has no position yet asks again, and gets the reset's; a draining one leaves
 // it to the next owner.
-func (w *Worker) resetWaits(now time.Time) {
+func (w *Worker) meetReset(now time.Time) {
 	switch w.phase {
 	case PhaseConfirming:
 		w.epoch++
@@ -194,6 +194,7 @@ func (w *Worker) resetWaits(now time.Time) {
 		w.force = false
 		w.committed = w.own.facts(false).safe
 	default:
+		w.resetWaits = true
 		w.stopPull() // one that is held is not woken by a reset (vectors/README.md 5.13)
 		w.commitAfter = now.Add(w.cfg.Settings().CommitEvery)
 	}

@@ -78,7 +78,7 @@ func (p *pulled) apply(w *Worker) {
 }
 
 func (w *Worker) notePull(res *rocketmq.PullResult) {
-	w.failures, w.notBefore = 0, time.Time{}
+	w.failures, w.notBefore, w.resetWaits = 0, time.Time{}, false
 	switch w.hold().Kind {
 	case HoldBroker, HoldOutOfRange, HoldStartUnknown:
 		w.setHold(Hold{})
@@ -92,6 +92,13 @@ func (w *Worker) notePull(res *rocketmq.PullResult) {
 
 // take acts on an answer (consumer-semantics.md 3.4).
 func (w *Worker) take(p *pulled) {
+	if p.res.Status != rocketmq.PullOffsetIllegal && p.res.Min > p.requested && p.res.Broker.ID != 0 {
+		// Only a master's word counts for what is gone: a replica that was set up late begins later, and answers 20 with its
+		// own start (PullMessageProcessor).
+		p.discard(w)
+		w.failed(HoldBroker, fmt.Errorf("pulling from %s: replica %s begins at %d, after offset %d; the master is asked", w.cfg.Queue, p.res.Broker.Addr, p.res.Min, p.requested))
+		return
+	}
 	switch p.res.Status {
 	case rocketmq.PullFound:
 		w.admit(p)

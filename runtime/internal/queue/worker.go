@@ -33,6 +33,7 @@ type Worker struct {
 	lostUntil   time.Time
 	lostTail    bool // above the queue's end: what is at handlers is waited for, then the position is looked up by time
 	looking     bool // a start position or a repair is being looked up
+	resetWaits  bool // the broker carries a reset: it is fetched by a pull, however full the window is
 	committing  bool
 	timer       *time.Timer
 
@@ -195,10 +196,7 @@ func (w *Worker) command(c command) {
 	case commandDrain:
 		w.drain(c.cut)
 	case commandReset:
-		if w.phase != PhaseDraining {
-			w.count(func(n *Counters) { n.Resets++ })
-			w.rebase(c.offset)
-		}
+		w.reset(c.offset)
 	case commandRefresh:
 		w.stopPull() // the next carries the new subscription
 	}
@@ -222,10 +220,24 @@ func (w *Worker) drain(cut bool) {
 	}
 }
 
+// reset begins anew at offset. A queue that drains goes on draining: the new position is its last commit, for whoever
+// takes the queue.
+func (w *Worker) reset(offset int64) {
+	w.count(func(n *Counters) { n.Resets++ })
+	draining, hold := w.phase == PhaseDraining, w.hold()
+	w.rebase(offset)
+	if draining {
+		w.own.Close()
+		w.commitFails, w.commitFailed, w.commitAfter = 0, nil, time.Time{}
+		w.setPhase(PhaseDraining)
+		w.setHold(hold)
+	}
+}
+
 // rebase begins a new epoch at offset. It is committed and confirmed before the next pull.
 func (w *Worker) rebase(offset int64) {
 	w.stopPull()
-	w.looking, w.lostTail = false, false
+	w.looking, w.lostTail, w.resetWaits = false, false, false
 	w.remember()
 	if w.own != nil {
 		w.own.fence()

@@ -1,0 +1,135 @@
+package runtime_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/streamd/streamd/internal/rocketmq"
+	"github.com/streamd/streamd/runtime"
+	"github.com/streamd/streamd/runtime/internal/clustertest"
+	"github.com/streamd/streamd/sdk"
+)
+
+// A held queue goes on when an operator resets the group at the broker, as its hold says: also where the broker carries
+// the reset itself and tells nobody.
+func TestResetAtTheBrokerReleasesAHeldQueue(t *testing.T) {
+	for name, choose := range map[string]func(*clustertest.Cluster, sdk.Queue){
+		"carried by the broker": func(c *clustertest.Cluster, q sdk.Queue) { c.Reset(group, q, 8) },
+		"stored by a tool":      func(c *clustertest.Cluster, q sdk.Queue) { c.SetCommitted(group, q, 8) },
+	} {
+		for kind, held := range map[string]func(*clustertest.Cluster, sdk.Queue){
+			"offsets lost": func(c *clustertest.Cluster, q sdk.Queue) { c.Expire(q, 5) },
+			"out of range": func(c *clustertest.Cluster, q sdk.Queue) { c.SetCommitted(group, q, 5000) },
+		} {
+			t.Run(kind+", "+name, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					r := newRig(t, 2, ack)
+					q := clustertest.Queue(topicName, 1)
+					r.cluster.Fill(q, 20)
+					r.cluster.SetCommitted(group, clustertest.Queue(topicName, 0), 0)
+					held(r.cluster, q)
+					e := r.start(r.config("c1"))
+					wait(2 * time.Minute)
+					if n := len(r.handler.Handled()); n != 0 || !holds(e.Status(), runtime.HoldOffsetsLost) && !holds(e.Status(), runtime.HoldOutOfRange) {
+						t.Fatalf("%d delivered, holds %+v", n, e.Status().Streams[0].Queues)
+					}
+					choose(r.cluster, q)
+					wait(15 * time.Second)
+					if n := len(r.handler.Handled()); n != 12 {
+						t.Errorf("%d delivered, want 12 from offset 8", n)
+					}
+					r.committedAll(2)
+					r.stop(e)
+				})
+			})
+		}
+	}
+}
+
+// A message that never ends fills the window; the reset past it must not wait for room.
+func TestServerSideResetPassesAFullWindow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, 1, func(ctx context.Context, rec clustertest.Record) clustertest.Answer {
+			if rec.Offset == 0 {
+				<-ctx.Done()
+			}
+			return clustertest.Answer{}
+		})
+		q := clustertest.Queue(topicName, 0)
+		r.cluster.Fill(q, 500)
+		e := r.start(r.config("c1", func(s *runtime.StreamConfig) { s.Window.Span, s.Deadline = 50, time.Hour }))
+		wait(time.Minute)
+		if !holds(e.Status(), runtime.HoldWindowSpan) {
+			t.Fatalf("holds %+v", e.Status().Streams[0].Queues)
+		}
+		r.cluster.Reset(group, q, 400)
+		wait(time.Minute)
+		r.committedAll(1)
+		r.stop(e)
+	})
+}
+
+// A reset that reaches a queue while it drains for another member is what that member starts at.
+func TestResetOfADrainingQueueIsItsLastCommit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, 1, func(ctx context.Context, _ clustertest.Record) clustertest.Answer {
+			ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+			defer cancel()
+			<-ctx.Done()
+			return clustertest.Answer{}
+		})
+		q := clustertest.Queue(topicName, 0)
+		r.cluster.Fill(q, 40)
+		e := r.start(r.config("c1"))
+		wait(7 * time.Second)
+		stopped := make(chan struct{})
+		go func() { defer close(stopped); r.stop(e) }()
+		wait(time.Second)
+		r.cluster.Spec(group, "c1").OnReset(topicName, map[runtime.Queue]int64{q: 3})
+		<-stopped
+		if got := r.cluster.Committed(group, q); got != 3 {
+			t.Errorf("committed %d after a reset to 3", got)
+		}
+	})
+}
+
+// A replica that begins later than its master says nothing about what is gone.
+func TestReplicaThatBeginsLaterSkipsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, 1, ack)
+		q := clustertest.Queue(topicName, 0)
+		r.cluster.Fill(q, 20)
+		var asked atomic.Int32
+		cfg := r.config("c1")
+		cfg.Brokers["main"] = lateReplica{cfg.Brokers["main"], &asked}
+		e := r.start(cfg)
+		wait(15 * time.Second)
+		if n := len(r.handler.Handled()); n != 20 || asked.Load() != 3 {
+			t.Errorf("%d delivered, want 20, after %d answers of a replica", n, asked.Load())
+		}
+		r.committedAll(1)
+		r.stop(e)
+	})
+}
+
+// lateReplica answers the first pulls as a slave whose log begins at 15.
+type lateReplica struct {
+	runtime.Broker
+	asked *atomic.Int32
+}
+
+func (b lateReplica) Pull(ctx context.Context, req *rocketmq.PullRequest) (*rocketmq.PullResult, error) {
+	if req.Queue.Topic != topicName || b.asked.Load() == 3 {
+		res, err := b.Broker.Pull(ctx, req)
+		if err != nil {
+			return nil, errors.Join(err)
+		}
+		return res, nil
+	}
+	b.asked.Add(1)
+	return &rocketmq.PullResult{Status: rocketmq.PullNoMatch, Next: 15, Min: 15, Max: 20, Release: func() {}, Broker: rocketmq.BrokerAddr{ID: 1, Addr: "slave:10911"}}, nil
+}
