@@ -130,13 +130,32 @@ func (d *demo) openClient(ctx context.Context) error {
 		return fmt.Errorf("making a client: %w", err)
 	}
 	if err = d.client.Start(ctx); err == nil {
-		err = d.client.CreateTopic(ctx, topic, queues, 0)
+		err = d.createTopic(ctx)
 	}
 	if err != nil {
 		d.closeClient()
 		return fmt.Errorf("making the topic: %w", err)
 	}
 	return nil
+}
+
+// createTopic tries for a minute: servers that have just started may be slow on a busy machine.
+func (d *demo) createTopic(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	for {
+		err := d.client.CreateTopic(ctx, topic, queues, 0)
+		if err == nil {
+			return nil
+		}
+		pause := time.NewTimer(time.Second)
+		select {
+		case <-pause.C:
+		case <-ctx.Done():
+			pause.Stop()
+			return err
+		}
+	}
 }
 
 func (d *demo) closeClient() {

@@ -28,7 +28,7 @@ type record struct {
 	Cause   string    `json:"cause"`
 	Fields  struct {
 		Order   string `json:"order"`
-		Attempt string `json:"attempt"` // what a plugin adds arrives as text
+		Attempt int    `json:"attempt"`
 	} `json:"fields"`
 }
 
@@ -81,13 +81,13 @@ func (t *tally) handledOrder(m *member, r *record) {
 	id := r.Fields.Order
 	if _, again := t.handled[id]; again {
 		t.duplicates++
-		m.d.screen.say("twice", "%s attempt %s at %s", id, r.Fields.Attempt, m.name)
+		m.d.screen.say("twice", "%s attempt %d at %s", id, r.Fields.Attempt, m.name)
 		return
 	}
 	t.handled[id] = struct{}{}
 	if t.shown[id] {
 		delete(t.shown, id)
-		m.d.screen.say("handled", "%s attempt %s at %s", id, r.Fields.Attempt, m.name)
+		m.d.screen.say("handled", "%s attempt %d at %s", id, r.Fields.Attempt, m.name)
 	}
 }
 
