@@ -9,8 +9,6 @@ import (
 	"strconv"
 	"strings"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/streamd/streamd/internal/exitcode"
 )
 
@@ -35,7 +33,7 @@ func lockState(dir string) (*stateLock, error) {
 	if err != nil {
 		return nil, exitcode.With(exitcode.Environment, fmt.Errorf("locking state_dir: %w", err))
 	}
-	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil { //nolint:gosec // file descriptors are small
+	if err := flock(f); err != nil {
 		return nil, exitcode.With(exitcode.Environment, errors.Join(inUse(f, dir, err), f.Close()))
 	}
 	l := &stateLock{f}
@@ -46,7 +44,7 @@ func lockState(dir string) (*stateLock, error) {
 }
 
 func inUse(f *os.File, dir string, err error) error {
-	if !errors.Is(err, unix.EWOULDBLOCK) {
+	if !errors.Is(err, errTaken) {
 		return fmt.Errorf("locking %s: %w", f.Name(), err)
 	}
 	who := "another process"

@@ -11,9 +11,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
-
-	"golang.org/x/sys/unix"
 )
 
 // ErrChecksum is wrapped by the error of an executable that is not the one the config names.
@@ -100,21 +97,6 @@ func (e *Executable) check(want string) error {
 	return e.hash(want)
 }
 
-// checkMount explains the EACCES that a noexec mount would give.
-func (e *Executable) checkMount() error {
-	var fs unix.Statfs_t
-	if err := unix.Fstatfs(int(e.file.Fd()), &fs); err != nil {
-		return fmt.Errorf("looking at the file system of %s: %w", e.Path, err)
-	}
-	if fs.Flags&unix.ST_NOEXEC != 0 {
-		return fmt.Errorf("%s is on a file system mounted noexec; install the plugin elsewhere", e.Path)
-	}
-	if err := unix.Access(e.Path, unix.X_OK); errors.Is(err, syscall.EACCES) {
-		return fmt.Errorf("%s may not be executed by uid %d; check its mode and owner", e.Path, os.Getuid())
-	}
-	return nil
-}
-
 func (e *Executable) hash(want string) error {
 	h := sha256.New()
 	if _, err := io.Copy(h, io.NewSectionReader(e.file, 0, 1<<62)); err != nil {
@@ -134,13 +116,4 @@ func (e *Executable) hash(want string) error {
 		what = "the checksum covers the script itself, not its interpreter; " + what
 	}
 	return fmt.Errorf("%s has sha256:%s, the config asks for sha256:%s; %s: %w", e.Path, sum, want, what, ErrChecksum)
-}
-
-// Dup returns the same opened program again; both are closed apart.
-func (e *Executable) Dup() (*Executable, error) {
-	fd, err := unix.FcntlInt(e.file.Fd(), unix.F_DUPFD_CLOEXEC, 3)
-	if err != nil {
-		return nil, fmt.Errorf("duplicating the descriptor of %s: %w", e.Path, err)
-	}
-	return &Executable{Path: e.Path, Checksum: e.Checksum, Script: e.Script, file: os.NewFile(uintptr(fd), e.Path)}, nil
 }

@@ -1,14 +1,11 @@
 package process
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"sync"
 	"syscall"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 // Process is a started child and its group. Safe for concurrent use.
@@ -47,9 +44,7 @@ func newProcess(proc *os.Process, pidfd int, stdout, stderr *os.File) *Process {
 		Stdout: stdout, Stderr: stderr, PID: proc.Pid, Since: time.Now(),
 		proc: proc, exited: make(chan struct{}),
 	}
-	if pidfd >= 0 && unix.SetNonblock(pidfd, true) == nil {
-		p.pidfd = os.NewFile(uintptr(pidfd), "pidfd")
-	}
+	p.pidfd = pollable(pidfd)
 	go p.wait()
 	return p
 }
@@ -72,7 +67,7 @@ func (p *Process) signal(target int, sig syscall.Signal) error {
 	if p.reaped {
 		return nil
 	}
-	if err := unix.Kill(target, sig); err != nil && !errors.Is(err, unix.ESRCH) {
+	if err := kill(target, sig); err != nil {
 		return fmt.Errorf("sending %s to process %d: %w", sig, p.PID, err)
 	}
 	return nil
@@ -82,7 +77,7 @@ func (p *Process) signal(target int, sig syscall.Signal) error {
 func (p *Process) wait() {
 	p.awaitEnd()
 	p.mu.Lock()
-	_ = unix.Kill(-p.PID, unix.SIGKILL) // what the process left behind; ESRCH when nothing is
+	_ = kill(-p.PID, syscall.SIGKILL) // what the process left behind; it is ours, so this cannot be refused
 	state, err := p.proc.Wait()
 	p.reaped = true
 	p.mu.Unlock()
@@ -92,41 +87,6 @@ func (p *Process) wait() {
 	}
 	close(p.exited)
 	p.reapGroup()
-}
-
-// awaitEnd returns when the process is a zombie. The pidfd is polled by the runtime, so no thread is held.
-func (p *Process) awaitEnd() {
-	if p.pidfd != nil {
-		if raw, err := p.pidfd.SyscallConn(); err == nil {
-			err = raw.Read(func(fd uintptr) bool { return ended(unix.P_PIDFD, int(fd), unix.WNOHANG) })
-			if err == nil {
-				return
-			}
-		}
-	}
-	ended(unix.P_PID, p.PID, 0) // kernels without pollable pidfds: one blocked thread
-}
-
-// ended tells whether a child has ended, without releasing its pid.
-func ended(kind, id, flags int) bool {
-	for {
-		var info unix.Siginfo
-		err := unix.Waitid(kind, id, &info, unix.WEXITED|unix.WNOWAIT|flags, nil)
-		if errors.Is(err, unix.EINTR) {
-			continue
-		}
-		return err != nil || info.Signo != 0
-	}
-}
-
-// reapGroup collects grandchildren whose parent we have become (as pid 1 of a container); otherwise there are none.
-func (p *Process) reapGroup() {
-	for {
-		_, err := unix.Wait4(-p.PID, nil, 0, nil)
-		if err != nil && !errors.Is(err, unix.EINTR) {
-			return
-		}
-	}
 }
 
 func exitOf(state *os.ProcessState, err error) Exit {

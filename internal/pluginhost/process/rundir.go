@@ -7,8 +7,6 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 // socketRoom is what has to fit behind the run directory: "/", a plugin's own directory and a socket's name, within
@@ -32,6 +30,9 @@ type RunDir struct {
 
 // OpenRunDir makes a directory below base ("" = a default for this user), after removing what dead hosts left there.
 func OpenRunDir(base string) (*RunDir, error) {
+	if err := supported(); err != nil {
+		return nil, err
+	}
 	if base == "" {
 		base = defaultBase()
 	}
@@ -53,21 +54,6 @@ func OpenRunDir(base string) (*RunDir, error) {
 		return nil, err
 	}
 	return create(base)
-}
-
-// checkBase refuses a directory in which somebody else could put another one in our place.
-func checkBase(base string) error {
-	var st unix.Stat_t
-	if err := unix.Stat(base, &st); err != nil {
-		return fmt.Errorf("looking at the run directory %s: %w", base, err)
-	}
-	if uid := int(st.Uid); uid != os.Getuid() && uid != 0 {
-		return fmt.Errorf("run directory %s belongs to uid %d, who could replace the sockets in it; name one of your own", base, uid)
-	}
-	if st.Mode&0o022 != 0 && st.Mode&unix.S_ISVTX == 0 {
-		return fmt.Errorf("run directory %s can be written by others (mode %o); run: chmod go-w %s", base, st.Mode&0o777, base)
-	}
-	return nil
 }
 
 func defaultBase() string {
@@ -103,7 +89,7 @@ func tryCreate(base string) (*RunDir, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("making the lock of the run directory: %w", err), os.RemoveAll(path))
 	}
-	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+	if err := flock(lock); err != nil {
 		return nil, errors.Join(fmt.Errorf("locking %s: %w", lock.Name(), err), lock.Close(), os.RemoveAll(path))
 	}
 	return &RunDir{Path: path, lock: lock}, nil
@@ -134,23 +120,4 @@ func sweep(base string) error {
 		}
 	}
 	return nil
-}
-
-func removeIfDead(path string) error {
-	var st unix.Stat_t
-	if err := unix.Lstat(path, &st); err != nil || int(st.Uid) != os.Getuid() {
-		return nil // gone in the meantime, or not ours
-	}
-	lock, err := os.OpenFile(filepath.Join(path, lockName), os.O_RDWR, 0)
-	if err != nil {
-		if time.Since(time.Unix(st.Mtim.Sec, st.Mtim.Nsec)) > abandoned {
-			_ = os.Remove(path) // succeeds only if it is empty
-		}
-		return nil // no lock: not one of ours that lived
-	}
-	defer lock.Close() //nolint:errcheck // nothing was written
-	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		return nil // its host lives
-	}
-	return os.RemoveAll(path)
 }
