@@ -32,7 +32,7 @@ func newLogging(w io.Writer, c config.Log, secrets []string) (*logging, error) {
 	} else {
 		h = slog.NewJSONHandler(w, &slog.HandlerOptions{Level: &l.level})
 	}
-	l.Logger = slog.New(telemetry.LogHandler{Handler: redactor{h, &l.secrets}})
+	l.Logger = slog.New(telemetry.NewLimitHandler(telemetry.LogHandler{Handler: redactor{h, &l.secrets}}))
 	return l, nil
 }
 

@@ -112,6 +112,25 @@ func TestLogKeepsSecretsOut(t *testing.T) {
 	}
 }
 
+func TestLogTellsARepeatedErrorTenTimesAMinute(t *testing.T) {
+	var out bytes.Buffer
+	l, err := newLogging(&out, config.Log{Level: "info", Format: "json"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := time.Unix(1_700_000_000, 0)
+	for range 50 {
+		r := slog.NewRecord(at, slog.LevelError, "pulling", 0)
+		r.AddAttrs(slog.Any("error", errors.New("refused")))
+		if err := l.Logger.Handler().Handle(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := strings.Count(out.String(), "pulling"); n != 10 {
+		t.Errorf("told %d times within a minute, want 10", n)
+	}
+}
+
 func TestLogForPeople(t *testing.T) {
 	var out bytes.Buffer
 	log := slog.New(newPeopleHandler(&out, slog.LevelInfo)).With("stream", "orders")
