@@ -3,10 +3,14 @@ SHELL := /bin/bash
 export GOTOOLCHAIN := local
 GO ?= go
 LINT := $(GO) tool -modfile=tools/golangci-lint.mod golangci-lint
+PROTOGEN := $(GO) run -modfile=tools/proto.mod -tags protogen ./tools/protogen
 BIN := bin
 PLUGINS := $(notdir $(wildcard plugins/*))
 
-.PHONY: help run test build check lint gen gen-check fuzz interop bench soak clean
+# What has to compile where people work on plugins and look at clusters; plugin processes need Linux.
+ELSEWHERE := linux/arm64 darwin/arm64 windows/amd64
+
+.PHONY: help run test build check lint gen gen-check portable fuzz interop bench soak clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -23,21 +27,26 @@ build: ## leave bin/streamd and the first-party plugins in bin/plugins
 	@mkdir -p $(BIN)/plugins
 	@for p in $(filter-out README.md,$(PLUGINS)); do $(GO) build -trimpath -o $(BIN)/plugins/$$p ./plugins/$$p || exit 1; done
 
-check: gen-check lint ## format, vet, lint, import rules, generated files current
+check: gen-check lint portable ## format, vet, lint, import rules, generated files current, other systems compile
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); echo "run gofmt -w on these files"; exit 1; }
 	$(GO) vet ./...
 	cd test/interop && $(GO) vet ./...
 	$(GO) test ./internal/archtest
 
+portable: ## compile the SDK and the command line for other systems
+	@for p in $(ELSEWHERE); do echo "compiling for $$p"; GOOS=$${p%/*} GOARCH=$${p#*/} $(GO) build ./sdk/... ./cmd/streamd || exit 1; done
+
 lint:
 	$(LINT) run ./...
 
-gen: ## write the generated files anew
+gen: ## write the generated files anew: the plugin contract's Go code, the reference, the schema
+	$(PROTOGEN)
 	$(GO) generate ./...
 
 gen-check: ## fail when a generated file is not current
+	$(PROTOGEN) -check
 	$(GO) generate ./...
-	@git diff --exit-code --stat -- '*.pb.go' docs/reference configs || { echo "generated files were not current: commit what 'make gen' wrote"; exit 1; }
+	@git diff --exit-code --stat -- docs/reference configs || { echo "generated files were not current: commit what 'make gen' wrote"; exit 1; }
 
 fuzz: ## fuzz every decoder, T=30s each
 	@for p in $$($(GO) list ./...); do for f in $$($(GO) test -list '^Fuzz' $$p | grep ^Fuzz); do echo "$$p $$f"; $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime $(or $(T),30s) $$p || exit 1; done; done
