@@ -114,7 +114,7 @@ func (m *member) peerInfo(st *StreamStatus) PeerInfo {
 	p := PeerInfo{
 		Version: m.s.rt.Version, Stream: st.Name, State: "running", Strategy: strategyName(m.s.config().Strategy),
 		Plugin: st.Plugin.Plugin, PID: st.Plugin.PID, Lanes: st.Lanes, Holds: st.Holds, Assigned: st.Assignments,
-		Queues: make(map[string]PeerQueue, len(st.Queues)),
+		Queues: make(map[string]PeerQueue, len(st.Queues)), Fresh: m.newness.names(),
 		Counters: map[string]uint64{
 			"settled": st.Counters.Queues.Settled, "acks": st.Counters.Dispatch.Acks, "retries": st.Counters.Dispatch.Retries,
 			"rejects": st.Counters.Dispatch.Rejects, "expired": st.Counters.Queues.Expired, "overlaps": st.Counters.Group.Overlaps,

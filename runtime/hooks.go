@@ -3,6 +3,7 @@ package runtime
 import (
 	"encoding/hex"
 	"time"
+	"unsafe"
 
 	"github.com/streamd/streamd/internal/frame"
 	"github.com/streamd/streamd/runtime/internal/dispatch"
@@ -15,6 +16,7 @@ import (
 type hooks struct {
 	s    *stream
 	info AttemptInfo
+	text []byte // the identity of info
 }
 
 func newHooks(s *stream) dispatch.Hooks {
@@ -22,9 +24,15 @@ func newHooks(s *stream) dispatch.Hooks {
 	return &hooks{s: s, info: AttemptInfo{Stream: s.name, Group: c.Group, Handler: c.Handler, ClientID: s.broker.ClientID()}}
 }
 
-func (h *hooks) fill(d *queue.Delivery) *AttemptInfo {
+// fill describes d. The identity is borrowed from a buffer that the next call overwrites: a string of its own for each
+// message would be the only allocation of an attempt.
+func (h *hooks) fill(d *queue.Delivery, identity bool) *AttemptInfo {
 	h.info.Queue, h.info.Topic, h.info.Number, h.info.Message = d.Queue, d.Topic, d.Attempt, &d.Msg
-	h.info.Identity = d.Identity()
+	h.text = h.text[:0]
+	if identity {
+		h.text = d.AppendIdentity(h.text)
+	}
+	h.info.Identity = unsafe.String(unsafe.SliceData(h.text), len(h.text))
 	h.info.Span = nil
 	if d.Span != nil {
 		h.info.Span = d.Span
@@ -38,7 +46,7 @@ func (h *hooks) Attempt(d *queue.Delivery, batch int, trace *[frame.TraceSize]by
 		return
 	}
 	h.info.BatchSize = batch
-	if span := h.s.rt.Observer.Attempt(h.fill(d), trace); span != nil {
+	if span := h.s.rt.Observer.Attempt(h.fill(d, true), trace); span != nil {
 		d.Span = span
 	}
 }
@@ -46,7 +54,7 @@ func (h *hooks) Attempt(d *queue.Delivery, batch int, trace *[frame.TraceSize]by
 // Answered implements dispatch.Hooks.
 func (h *hooks) Answered(d *queue.Delivery, v frame.Verdict, took time.Duration) {
 	if h.s.rt.Observer != nil {
-		h.s.rt.Observer.Answered(h.fill(d), v, took)
+		h.s.rt.Observer.Answered(h.fill(d, v.Kind != frame.VerdictAck), v, took)
 	}
 }
 

@@ -40,20 +40,21 @@ type member struct {
 
 	round *round // of the round's goroutine: never two at once
 
-	mu      sync.Mutex // guards the rest; held for memory work only
-	workers map[Queue]*queue.Worker
-	queues  []group.QueueState // as of the last step
-	topics  map[string]Hold
-	counts  group.Counters
-	joined  bool
-	waiting Hold // why the group is not joined yet
-	pending change
-	past    queue.Counters
-	left    []queue.Report // releases that were not clean
-	ids     []string       // of the group's members, as last listed
-	digests map[string]allocate.Digest
-	assign  map[string]Assignment
-	leaving error
+	mu       sync.Mutex // guards the rest; held for memory work only
+	workers  map[Queue]*queue.Worker
+	queues   []group.QueueState // as of the last step
+	topics   map[string]Hold
+	counts   group.Counters
+	joined   bool
+	waiting  Hold // why the group is not joined yet
+	pending  change
+	past     queue.Counters
+	left     []queue.Report      // releases that were not clean
+	ids      map[string][]string // of the group's members, as last listed for a topic
+	digests  map[string]allocate.Digest
+	assign   map[string]Assignment
+	leaving  error
+	overlaps overlaps
 }
 
 type change struct{ subscriptions, strategy bool }
@@ -61,10 +62,11 @@ type change struct{ subscriptions, strategy bool }
 func newMember(s *stream) *member {
 	m := &member{
 		s: s, inputs: make(chan group.Input, 16), reloads: make(chan struct{}, 1), stops: make(chan struct{}), ended: make(chan struct{}), done: make(chan struct{}),
-		workers: map[Queue]*queue.Worker{}, topics: map[string]Hold{}, digests: map[string]allocate.Digest{}, assign: map[string]Assignment{},
+		workers: map[Queue]*queue.Worker{}, topics: map[string]Hold{}, digests: map[string]allocate.Digest{}, assign: map[string]Assignment{}, ids: map[string][]string{},
 		watched: map[string]func(){},
 	}
-	m.newness = &newness{s: s, fresh: map[Queue]bool{}}
+	m.overlaps.told = map[Queue]uint64{}
+	m.newness = &newness{s: s, fresh: map[Queue]time.Time{}}
 	m.round = newRound(m)
 	return m
 }

@@ -3,17 +3,24 @@ package runtime
 import (
 	"context"
 	"sync"
+	"time"
+
+	"github.com/streamd/streamd/internal/rocketmq/wire"
 )
 
 // newness answers whether the group has offsets for other queues of a topic. Once it was seen to have none it counts as
 // new for the queues that were there then: the queues that start first commit, and that must not make the others look
-// like queues whose offsets were lost.
+// like queues whose offsets were lost. Members that join a new group at once tell each other what they saw (307).
 type newness struct {
 	s  *stream
 	mu sync.Mutex // guards fresh; not held over calls
-	// fresh are the queues that were there when the group had no offsets of their topic.
-	fresh map[Queue]bool
+	// fresh are the queues that were there when the group had no offsets of their topic, and until when that counts.
+	fresh map[Queue]time.Time
 }
+
+// freshFor bounds how long a group counts as new: long enough for all its members to start, and short, since a queue that
+// loses its offset afterwards would start at the stream's start position and not be held.
+const freshFor = 10 * time.Minute
 
 // OthersHaveOffsets implements queue.Newness.
 func (n *newness) OthersHaveOffsets(ctx context.Context, q Queue) (bool, error) {
@@ -30,19 +37,56 @@ func (n *newness) OthersHaveOffsets(ctx context.Context, q Queue) (bool, error) 
 			return false, err //nolint:wrapcheck // as above
 		}
 		if has {
-			return !n.isFresh(q), nil // another worker may have seen the group new, and committed, meanwhile
+			return !n.isFresh(q) && !n.freshForOthers(ctx, q), nil // another worker or member may have seen the group new, and committed, meanwhile
 		}
 	}
+	n.note(queues)
+	return false, nil
+}
+
+func (n *newness) note(queues []Queue) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	for _, other := range queues {
-		n.fresh[other] = true
+	until := n.s.rt.Now().Add(freshFor)
+	for _, q := range queues {
+		n.fresh[q] = until
 	}
-	return false, nil
 }
 
 func (n *newness) isFresh(q Queue) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.fresh[q]
+	return n.s.rt.Now().Before(n.fresh[q])
+}
+
+// names lists the queues for which the group counts as new, for other members.
+func (n *newness) names() (names []string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	now := n.s.rt.Now()
+	for q, until := range n.fresh {
+		if now.Before(until) {
+			names = append(names, q.String())
+		}
+	}
+	return names
+}
+
+// freshForOthers asks the other members. Silence is no answer: the queue then counts as one whose offset is missing.
+func (n *newness) freshForOthers(ctx context.Context, q Queue) bool {
+	m := n.s.member
+	var mu sync.Mutex
+	seen := false
+	m.eachPeer(ctx, m.others(), func(_ string, info *wire.ConsumerRunningInfo) {
+		p, err := ParsePeerInfo(info)
+		if err != nil {
+			return // not a streamd
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		for _, name := range p.Fresh {
+			seen = seen || name == q.String()
+		}
+	})
+	return seen
 }

@@ -19,13 +19,14 @@ type Observer interface {
 	Answered(a *AttemptInfo, v frame.Verdict, took time.Duration)
 }
 
-// AttemptInfo describes one delivery of a message to a handler. It is valid only during the call.
+// AttemptInfo describes one delivery of a message to a handler. It is valid only during the call, and so is its Identity:
+// clone what is kept.
 type AttemptInfo struct {
 	Stream, Group, Handler string
 	ClientID               string
 	Queue                  sdk.Queue // where it was pulled: a retry topic for attempts after the first
 	Topic                  string    // the original topic
-	Identity               string    // design.md 7: ORIGIN_MESSAGE_ID, else the own offset message id
+	Identity               string    // design.md 7: ORIGIN_MESSAGE_ID, else the own offset message id; empty when Answered tells of an ack
 	Number                 int       // the first attempt is 1
 	BatchSize              int
 	Message                *wire.Message

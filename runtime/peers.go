@@ -31,6 +31,7 @@ type PeerInfo struct {
 	Queues   map[string]PeerQueue  `json:"queues"` // by Queue.String
 	Counters map[string]uint64     `json:"counters,omitempty"`
 	Assigned map[string]Assignment `json:"assigned,omitempty"` // by topic
+	Fresh    []string              `json:"fresh,omitempty"`    // queues that were there when the group was new, a few minutes ago
 }
 
 // PeerQueue is one queue that a member has or waits for.
@@ -128,15 +129,32 @@ func (m *member) others() []string {
 	self := m.s.broker.ClientID()
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return slices.DeleteFunc(slices.Clone(m.ids), func(id string) bool { return id == self })
+	return slices.DeleteFunc(m.members(), func(id string) bool { return id == self })
 }
 
-func (m *member) noteMembers(ids []string) {
-	ids = slices.Clone(ids)
-	slices.Sort(ids)
+// members lists the group's members, in order; the caller holds mu.
+func (m *member) members() (all []string) {
+	for _, ids := range m.ids {
+		all = append(all, ids...)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// noteMembers keeps a topic's list. Brokers may list different members; whoever any of them lists may own a queue.
+func (m *member) noteMembers(topic string, ids []string) {
 	m.mu.Lock()
-	m.ids = slices.Compact(ids)
+	m.ids[topic] = slices.Clone(ids)
 	m.mu.Unlock()
+}
+
+// forgetMembers drops the lists of topics that are not subscribed any more.
+func (m *member) forgetMembers(subscribed []group.Topic) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	maps.DeleteFunc(m.ids, func(topic string, _ []string) bool {
+		return !slices.ContainsFunc(subscribed, func(t group.Topic) bool { return t.Name == topic })
+	})
 }
 
 func (m *member) noteDecision(topic string, d allocate.Decision) {
@@ -206,7 +224,10 @@ func (r *round) pollNeighbor(ctx context.Context) {
 	if !ok {
 		return
 	}
-	r.m.eachPeer(ctx, []string{id}, r.learn)
+	r.m.eachPeer(ctx, []string{id}, func(id string, info *wire.ConsumerRunningInfo) {
+		r.learn(id, info)
+		r.m.noteOverlaps(id, info)
+	})
 	r.mu.Lock()
 	r.polling = false
 	r.mu.Unlock()

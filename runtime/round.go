@@ -65,6 +65,7 @@ func (r *round) run(ctx context.Context) []group.Topic {
 		topics = append(topics, r.topic(ctx, c, sub.Topic))
 	}
 	topics = append(topics, r.topic(ctx, c, retry))
+	r.m.forgetMembers(topics)
 	return topics
 }
 
@@ -198,7 +199,7 @@ func (r *round) topic(ctx context.Context, c *StreamConfig, topic string) group.
 		t.Hold = Hold{Kind: queue.HoldMembersUnknown, Text: err.Error()}
 		return t
 	}
-	r.m.noteMembers(members)
+	r.m.noteMembers(topic, members)
 	view := allocate.View{Group: c.Group, Topic: topic, Self: r.m.s.broker.ClientID(), Queues: queues, Members: members}
 	d := r.decide(ctx, c, view)
 	r.m.noteDecision(topic, d)

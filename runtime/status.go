@@ -146,10 +146,11 @@ func (m *member) read(st *StreamStatus) {
 	now := m.s.rt.Now()
 	m.mu.Lock()
 	st.Joined = m.joined
-	st.Members = slices.Clone(m.ids)
+	st.Members = m.members()
 	st.Assignments = make(map[string]Assignment, len(m.assign))
 	maps.Copy(st.Assignments, m.assign)
 	queues, past, counts := m.queues, m.past, m.counts
+	counts.Overlaps += m.overlaps.count
 	if !m.joined && m.waiting.Held() {
 		h := m.waiting
 		h.For = now.Sub(h.Since)

@@ -226,6 +226,13 @@ func (c *Cluster) SetCommitted(group string, q sdk.Queue, offset int64) {
 	c.table(c.offsets, group)[q] = offset
 }
 
+// Forget drops a stored offset, as a broker that lost its offset file does.
+func (c *Cluster) Forget(group string, q sdk.Queue) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.table(c.offsets, group), q)
+}
+
 // Committed returns the stored offset; -1 = none.
 func (c *Cluster) Committed(group string, q sdk.Queue) int64 {
 	c.mu.Lock()
