@@ -64,17 +64,20 @@ func headerCount(topic string, properties map[string]string, name string) wire.O
 	return wire.Some(int32(n))
 }
 
+// checkMessage leaves a copy for a retry or dead-letter topic as it is: the message was stored once, and whatever a
+// producer was allowed then (an empty body, a larger one than this client sends) has to be stored again.
 func checkMessage(m *OutgoingMessage) error {
+	again := wire.IsRetryTopic(m.Topic) || wire.IsDLQTopic(m.Topic)
 	switch {
-	case m.DelayLevel < 0 || m.DelayLevel > 18:
+	case m.DelayLevel < 0 || m.DelayLevel > 18 && !again:
 		return fmt.Errorf("delay level %d; there are 1 to 18", m.DelayLevel)
 	case m.Delay < 0:
 		return fmt.Errorf("delay %s is negative", m.Delay)
 	case m.Delay > 0 && m.DelayLevel > 0:
 		return fmt.Errorf("delay %s and delay level %d; give one of them", m.Delay, m.DelayLevel)
-	case len(m.Body) == 0:
+	case len(m.Body) == 0 && !again:
 		return fmt.Errorf("empty body: brokers refuse it")
-	case len(m.Body) > maxMessageSize:
+	case len(m.Body) > maxMessageSize && !again:
 		return fmt.Errorf("body of %d bytes; brokers take up to %d", len(m.Body), maxMessageSize)
 	case m.Queue != nil && m.Queue.Topic != m.Topic:
 		return fmt.Errorf("queue %s is not of topic %s", m.Queue, m.Topic)
@@ -129,9 +132,10 @@ func propertyText(properties map[string]string) ([]byte, error) {
 }
 
 // compress replaces the body by its zlib form when it is long and that is shorter: every reader knows zlib
-// (remoting-protocol.md 7). Parts of a batch are not compressed.
+// (remoting-protocol.md 7). Parts of a batch are not compressed. An empty body goes as what zlib makes of nothing: brokers
+// refuse a frame without a body, and every reader gets the empty body back.
 func (c *Client) compress(o *outgoing) error {
-	if len(o.body) <= c.cfg.CompressAbove {
+	if n := len(o.body); n > 0 && n <= c.cfg.CompressAbove {
 		return nil
 	}
 	deflater, ok := c.deflaters.Get().(*wire.Deflater)
@@ -146,7 +150,7 @@ func (c *Client) compress(o *outgoing) error {
 		return err
 	}
 	c.deflaters.Put(deflater)
-	if len(short) < len(o.body) {
+	if len(short) < len(o.body) || len(o.body) == 0 {
 		o.body, o.sysFlag = short, o.sysFlag|wire.CompressionZlib.SysFlag()
 	}
 	return nil

@@ -498,3 +498,34 @@ func TestAnEarlierUnknownOutcomeIsNotForgotten(t *testing.T) {
 		}
 	})
 }
+
+// A message without a body is stored somewhere although no producer of ours sends one. When a broker has lost the original
+// it goes to the retry or dead-letter topic anew: as zlib's form of nothing, since a frame without a body is refused.
+func TestCopyOfAMessageWithoutABody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n, _, broker := one(t)
+		broker.on(wire.ReqSendMessageV2, stores)
+		c := n.start(t, nil)
+		if _, err := c.Queues(t.Context(), "T"); err != nil {
+			t.Fatal(err)
+		}
+		for i, topic := range []string{wire.RetryTopic("G"), wire.DLQTopic("G")} {
+			q := sdk.Queue{Topic: topic, Broker: "a"}
+			if _, err := c.Send(t.Context(), &OutgoingMessage{Topic: topic, Queue: &q, Properties: map[string]string{"p": "v"}}); err != nil {
+				t.Fatal(err)
+			}
+			h, body := sent(t, broker, wire.ReqSendMessageV2)[i], broker.requests(wire.ReqSendMessageV2)[i].Body
+			m := wire.Message{SysFlag: h.SysFlag, Body: body}
+			if got, err := wire.NewInflater(10).AppendBody(nil, &m); len(body) == 0 || !m.IsCompressed() || err != nil || len(got) != 0 {
+				t.Errorf("%s: stored %x with flags %x, read as %q, %v", topic, body, h.SysFlag, got, err)
+			}
+		}
+		q := sdk.Queue{Topic: wire.RetryTopic("G"), Broker: "a"}
+		if _, err := c.Send(t.Context(), &OutgoingMessage{Topic: q.Topic, Queue: &q, Body: make([]byte, maxMessageSize+1)}); err != nil {
+			t.Errorf("a message that was stored with a long body: %v", err)
+		}
+		if _, err := c.Send(t.Context(), out("")); !errors.Is(err, ErrInvalidMessage) {
+			t.Errorf("a new message without a body: %v", err)
+		}
+	})
+}
