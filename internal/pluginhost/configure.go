@@ -139,7 +139,7 @@ func (g *generation) introduce(ctx context.Context) error {
 		return err
 	}
 	var all sync.WaitGroup // at once: one that takes its time must not hold up the others
-	for _, spec := range g.host.handlersOf(g.name) {
+	for _, spec := range g.fleet.handlers() {
 		all.Go(func() { g.configure(ctx, spec) })
 	}
 	all.Wait()
@@ -182,6 +182,16 @@ func (g *generation) refused() []HandlerSpec {
 		}
 	}
 	return specs
+}
+
+// said returns what the plugin said of a handler's config.
+func (g *generation) said(handler string) []Diagnostic {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if c := g.configs[handler]; c != nil {
+		return c.diagnostics
+	}
+	return nil
 }
 
 // outcome tells why a handler's config is not in force; nil when it is.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -19,6 +20,8 @@ type fleet struct {
 	slots []*slot
 	// pinned is the binary of an earlier version that is rolled back to: the file at its path may be another one now.
 	pinned *process.Executable
+	// with are configs that came with this version, and are nobody else's until it is in force. The host's mu guards it.
+	with []HandlerSpec
 
 	mu      sync.Mutex
 	solo    *slot
@@ -177,7 +180,43 @@ func (f *fleet) tripped() (string, bool) {
 	return "", false
 }
 
-// refusal returns a handler's config that the other fleet takes and this one refuses.
+// handlers are the configs for the processes of this version.
+func (f *fleet) handlers() []HandlerSpec {
+	specs := f.host.handlersOf(f.spec.Name)
+	f.host.mu.Lock()
+	defer f.host.mu.Unlock()
+	for _, w := range f.with {
+		if i := slices.IndexFunc(specs, func(s HandlerSpec) bool { return s.Name == w.Name }); i >= 0 {
+			specs[i] = w
+		} else {
+			specs = append(specs, w)
+		}
+	}
+	return specs
+}
+
+// brings tells whether a handler's config came with this version.
+func (f *fleet) brings(handler string) bool {
+	f.host.mu.Lock()
+	defer f.host.mu.Unlock()
+	return slices.ContainsFunc(f.with, func(s HandlerSpec) bool { return s.Name == handler })
+}
+
+// RefusedError says that a new version of a plugin does not take a handler's config, so the old version goes on.
+type RefusedError struct {
+	Handler     string
+	Diagnostics []Diagnostic
+	err         error
+}
+
+func (e *RefusedError) Error() string {
+	return fmt.Sprintf("%v: config of %s: %v", errTripped, e.Handler, e.err)
+}
+
+// Unwrap returns the plugin's word.
+func (e *RefusedError) Unwrap() []error { return []error{errTripped, e.err} }
+
+// refusal returns a handler's config that came with this version, or that the other fleet takes, and this one refuses.
 func (f *fleet) refusal(old *fleet) error {
 	for _, s := range f.slots {
 		g := s.live()
@@ -185,8 +224,8 @@ func (f *fleet) refusal(old *fleet) error {
 			continue
 		}
 		for _, spec := range g.refused() {
-			if old.takes(spec.Name) {
-				return fmt.Errorf("%w: config of %s: %w", errTripped, spec.Name, g.outcome(spec.Name))
+			if f.brings(spec.Name) || old.takes(spec.Name) {
+				return &RefusedError{spec.Name, g.said(spec.Name), g.outcome(spec.Name)}
 			}
 		}
 	}

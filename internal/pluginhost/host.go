@@ -142,7 +142,10 @@ func New(c Config) (*Host, error) {
 // Apply makes a plugin run as the spec says. A new one is started and not waited for. A changed one is swapped: the new
 // version is ready before the old one drains; when it does not come up, or ctx ends before, the old one goes on and the
 // error says why. The same spec again changes nothing.
-func (h *Host) Apply(ctx context.Context, spec PluginSpec) error {
+//
+// with are configs of handlers that belong to the new version: only it is given them, and they are in force when it is.
+// A config that it refuses, of these or of those in force, is a *RefusedError.
+func (h *Host) Apply(ctx context.Context, spec PluginSpec, with ...HandlerSpec) error {
 	spec = spec.withDefaults()
 	if err := spec.validate(); err != nil {
 		return err
@@ -159,7 +162,7 @@ func (h *Host) Apply(ctx context.Context, spec PluginSpec) error {
 		return nil
 	}
 	if old != nil {
-		return h.swap(ctx, p, old, spec)
+		return h.swap(ctx, p, old, spec, with)
 	}
 	next, err := h.launch(p, spec)
 	if err != nil {

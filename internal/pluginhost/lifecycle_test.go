@@ -296,6 +296,37 @@ func TestSwap_rollsBackOnProbation(t *testing.T) {
 	contains(t, b.host.Status()[0].SwapError, "ended too often", "exit status 7")
 }
 
+// A version and the config that only it takes come into force together; neither alone would be taken.
+func TestSwap_takesItsConfigsAlong(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, nil)
+	b.apply(spec(t, "acme", "ok"))
+	l := b.open(laneSpec("acme"))
+	l.until(frame.EventCredit)
+	next := spec(t, "acme", "wants-bad")
+	var refused *pluginhost.RefusedError
+	if err := b.host.Apply(within(t, 20*time.Second), next); !errors.As(err, &refused) || refused.Handler != "acme" || refused.Diagnostics[0].Pointer != "/bad" {
+		t.Fatalf("the version without its config: %v", err)
+	}
+	l.send("a")
+	l.acked(1)
+	with := pluginhost.HandlerSpec{Name: "acme", Plugin: "acme", Use: "main", Config: []byte(`{"bad":1}`)}
+	if err := b.host.Apply(within(t, 20*time.Second), next, with); err != nil {
+		t.Fatal(err)
+	}
+	l.until(frame.EventDrained)
+	again := b.open(laneSpec("acme"))
+	again.until(frame.EventCredit)
+	if again.Info().ConfigHash == l.Info().ConfigHash {
+		t.Error("the old config is in force")
+	}
+	if said, err := b.host.Configure(within(t, 20*time.Second), with); err != nil || len(said) > 0 {
+		t.Errorf("the config that is in force, once more: %v, %v", said, err)
+	}
+	again.send("b")
+	again.acked(1)
+}
+
 // A refused config names its place; the earlier one stays in force, and other handlers of the plugin are served.
 func TestConfigure_diagnosticsPointIntoTheConfig(t *testing.T) {
 	t.Parallel()

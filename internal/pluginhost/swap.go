@@ -9,8 +9,8 @@ import (
 )
 
 // swap brings up a new version beside the old one, switches, and lets the old one drain. The caller holds p.changing.
-func (h *Host) swap(ctx context.Context, p *plugin, old *fleet, spec PluginSpec) error {
-	next, err := h.candidate(spec)
+func (h *Host) swap(ctx context.Context, p *plugin, old *fleet, spec PluginSpec, with []HandlerSpec) error {
+	next, err := h.candidate(spec, with)
 	if err != nil {
 		return err
 	}
@@ -26,28 +26,46 @@ func (h *Host) swap(ctx context.Context, p *plugin, old *fleet, spec PluginSpec)
 		return fmt.Errorf("swapping plugin %s: the old version goes on: %w", spec.Name, err)
 	}
 	back := old.executable() // before the old version lets go of it
-	h.switchTo(p, next)
+	before := h.switchTo(p, next)
 	h.setSwapErr(p, nil)
 	h.logger.Info("plugin swapped", "plugin", spec.Name)
 	h.work.Go(old.retire)
-	h.work.Go(func() { h.probation(p, next, old.spec, back) })
+	h.work.Go(func() { h.probation(p, next, version{old.spec, before, back}) })
 	return nil
 }
 
-func (h *Host) candidate(spec PluginSpec) (*fleet, error) {
+func (h *Host) candidate(spec PluginSpec, with []HandlerSpec) (*fleet, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.closed {
 		return nil, errClosed
 	}
-	return newFleet(h, spec), nil
+	f := newFleet(h, spec)
+	f.with = with
+	return f, nil
 }
 
-func (h *Host) switchTo(p *plugin, f *fleet) {
+// switchTo makes a version and the configs that came with it the current ones. It returns the configs they replace.
+func (h *Host) switchTo(p *plugin, f *fleet) (before []HandlerSpec) {
 	h.mu.Lock()
 	p.current = f
+	for _, spec := range f.with {
+		if old, had := h.handlers[spec.Name]; had {
+			before = append(before, old)
+		}
+		h.handlers[spec.Name] = spec
+	}
+	f.with = nil
 	h.mu.Unlock()
 	h.changed.broadcast()
+	return before
+}
+
+// version is what a rollback goes back to: the old spec, the configs it had, and its binary (nil: the file at its path).
+type version struct {
+	spec     PluginSpec
+	handlers []HandlerSpec
+	binary   *process.Executable
 }
 
 func (h *Host) setSwapErr(p *plugin, err error) {
@@ -58,13 +76,13 @@ func (h *Host) setSwapErr(p *plugin, err error) {
 
 // probation takes a new version back when its breaker opens soon after the swap. The old binary runs again, even if the
 // file at its path has changed.
-func (h *Host) probation(p *plugin, next *fleet, old PluginSpec, back *process.Executable) {
+func (h *Host) probation(p *plugin, next *fleet, old version) {
 	timer := time.NewTimer(h.timing.Probation)
 	defer timer.Stop()
 	taken := false
 	defer func() {
-		if back != nil && !taken {
-			_ = back.Close() // read-only
+		if old.binary != nil && !taken {
+			_ = old.binary.Close() // read-only
 		}
 	}()
 	for {
@@ -76,7 +94,7 @@ func (h *Host) probation(p *plugin, next *fleet, old PluginSpec, back *process.E
 			return
 		}
 		if reason, tripped := next.tripped(); tripped {
-			taken = h.rollback(p, next, old, back, reason)
+			taken = h.rollback(p, next, old, reason)
 			return
 		}
 		select {
@@ -90,7 +108,7 @@ func (h *Host) probation(p *plugin, next *fleet, old PluginSpec, back *process.E
 }
 
 // rollback tells whether it took the binary.
-func (h *Host) rollback(p *plugin, next *fleet, old PluginSpec, back *process.Executable, reason string) bool {
+func (h *Host) rollback(p *plugin, next *fleet, old version, reason string) bool {
 	p.changing.Lock()
 	defer p.changing.Unlock()
 	h.mu.Lock()
@@ -98,13 +116,16 @@ func (h *Host) rollback(p *plugin, next *fleet, old PluginSpec, back *process.Ex
 		h.mu.Unlock()
 		return false
 	}
-	f := newFleet(h, old)
-	f.pinned = back // nil: the file at its path
+	f := newFleet(h, old.spec)
+	f.pinned = old.binary
+	for _, spec := range old.handlers {
+		h.handlers[spec.Name] = spec
+	}
 	p.current = f
 	p.swapErr = fmt.Errorf("%w: it ended too often in its first %s: %s", errTripped, h.timing.Probation, reason)
 	err := p.swapErr
 	h.mu.Unlock()
-	h.logger.Error("plugin goes back to its old version", "plugin", old.Name, "error", err)
+	h.logger.Error("plugin goes back to its old version", "plugin", old.spec.Name, "error", err)
 	f.want()
 	h.changed.broadcast()
 	h.work.Go(next.retire)

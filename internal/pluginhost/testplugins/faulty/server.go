@@ -61,13 +61,13 @@ func (s *server) Describe(context.Context, *pluginv1.DescribeRequest) (*pluginv1
 	}, nil
 }
 
-// Configure refuses {"bad": ...} with a pointer to it.
+// Configure refuses {"bad": ...} with a pointer to it; a later version, mode "wants-bad", refuses a config without it.
 func (s *server) Configure(_ context.Context, r *pluginv1.ConfigureRequest) (*pluginv1.ConfigureResponse, error) {
 	var config map[string]any
 	if err := json.Unmarshal(r.GetConfigJson(), &config); err != nil {
 		return nil, err
 	}
-	if _, bad := config["bad"]; bad {
+	if _, bad := config["bad"]; bad != (s.mode == "wants-bad") {
 		return &pluginv1.ConfigureResponse{Diagnostics: []*pluginv1.Diagnostic{{
 			Severity: pluginv1.Diagnostic_SEVERITY_ERROR, Pointer: "/bad", Text: "is not known", Hint: "remove it",
 		}}}, nil
