@@ -58,6 +58,7 @@ func (t *Telemetry) Attempt(a *runtime.AttemptInfo, sc *[frame.TraceSize]byte) r
 }
 
 func (t *Telemetry) start(a *runtime.AttemptInfo, o origin) *span {
+	a.Identity = strings.Clone(a.Identity) // the span outlives the call
 	ctx := context.Background()
 	options := []trace.SpanStartOption{
 		trace.WithSpanKind(trace.SpanKindConsumer), trace.WithAttributes(attemptAttributes(a)...),

@@ -61,7 +61,7 @@ func (m *Message) AllProperties() iter.Seq2[[]byte, []byte] { return Properties(
 // FindProperty is Message.Property on a text form.
 func FindProperty(text []byte, name string) (value []byte, ok bool) {
 	n := len(name)
-	if n == 0 {
+	if n == 0 || !bytes.Contains(text, []byte(name)) { // mostly it is not there, and searching the whole text is fastest
 		return nil, false
 	}
 	for len(text) > n {
