@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	goruntime "runtime"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -42,6 +43,8 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
+	heap := ballast()
+	defer goruntime.KeepAlive(heap)
 	d := &daemon{options: o, logging: logging, log: logging.Logger, started: time.Now()}
 	d.loaded.Store(loaded)
 	d.beat.Store(d.started.UnixNano())
