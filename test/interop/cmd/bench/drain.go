@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -31,17 +32,25 @@ func (h *house) drainRows() []drainRow {
 			return h.drainStreamd(ctx, p, s)
 		}
 	}
-	wide := ", batch: {max: 256, bytes: 1MiB}" + widePull
-	return []drainRow{
+	const wide = ", batch: {max: 256, bytes: 1MiB}" + widePull
+	rows := []drainRow{
 		{"Java default", h.drainJava("default")},
 		{"Java tuned", h.drainJava("tuned")},
 		{"Go default", h.drainGo("default")},
 		{"Go tuned", h.drainGo("tuned")},
-		{"streamd default, tls: off", streamd(setup{use: "drain", tls: "off"})},
-		{"streamd default, AutoMTLS", streamd(setup{use: "drain", tls: "auto"})},
-		{"streamd tuned, tls: off", streamd(setup{use: "drain_batch", tls: "off", stream: wide})},
-		{"streamd tuned, AutoMTLS", streamd(setup{use: "drain_batch", tls: "auto", stream: wide})},
 	}
+	for i, bin := range h.streamd {
+		name := "streamd"
+		if i > 0 {
+			name = "streamd of " + filepath.Dir(bin)
+		}
+		rows = append(rows,
+			drainRow{name + " default, tls: off", streamd(setup{bin: bin, use: "drain", tls: "off"})},
+			drainRow{name + " default, AutoMTLS", streamd(setup{bin: bin, use: "drain", tls: "auto"})},
+			drainRow{name + " tuned, tls: off", streamd(setup{bin: bin, use: "drain_batch", tls: "off", stream: wide})},
+			drainRow{name + " tuned, AutoMTLS", streamd(setup{bin: bin, use: "drain_batch", tls: "auto", stream: wide})})
+	}
+	return rows
 }
 
 // widePull is what a tuned stream asks a broker for at once; one that is not tuned gives its 32 anyway.
@@ -55,6 +64,9 @@ func tunedBroker() map[string]string {
 func (h *house) drain(ctx context.Context) error {
 	brokers := []string{"default", "tuned"}
 	settings := map[string]map[string]string{"default": nil, "tuned": tunedBroker()}
+	brokers = slices.DeleteFunc(brokers, func(name string) bool {
+		return !slices.ContainsFunc(h.drainRows(), func(r drainRow) bool { return h.wanted(r.name + " on " + name) })
+	})
 	for _, name := range brokers {
 		p, err := h.place(ctx, name, settings[name])
 		if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,7 +21,7 @@ type house struct {
 	dir     string
 	goPeer  string
 	plugin  string
-	streamd string
+	streamd []string // the first is measured, the others are shown beside it in the drain's table
 	places  map[string]*place
 	names   int
 }
@@ -38,11 +39,15 @@ func newHouse(ctx context.Context, o options) (*house, error) {
 		return nil, fmt.Errorf("making a folder: %w", err)
 	}
 	h := &house{
-		o: o, dir: dir, goPeer: filepath.Join(dir, "gopeer"), plugin: filepath.Join(dir, "bench-plugin"), streamd: filepath.Join(o.bin, "streamd"),
+		o: o, dir: dir, goPeer: filepath.Join(dir, "gopeer"), plugin: filepath.Join(dir, "bench-plugin"),
 		places: map[string]*place{},
 	}
-	if _, err := os.Stat(h.streamd); err != nil {
-		return nil, errors.Join(fmt.Errorf("looking for streamd: %w; run make build", err), os.RemoveAll(dir))
+	for bin := range strings.SplitSeq(o.bin, ",") {
+		path := filepath.Join(bin, "streamd")
+		if _, err := os.Stat(path); err != nil {
+			return nil, errors.Join(fmt.Errorf("looking for streamd: %w; run make build", err), os.RemoveAll(dir))
+		}
+		h.streamd = append(h.streamd, path)
 	}
 	interop := filepath.Join(cluster.Root(), "test", "interop")
 	for path, pkg := range map[string]string{h.goPeer: "./gopeer", h.plugin: "./plugins/bench"} {
@@ -73,7 +78,9 @@ func (h *house) place(ctx context.Context, name string, settings map[string]stri
 	if err := os.MkdirAll(dir, 0o750); err != nil {
 		return nil, fmt.Errorf("making a folder: %w", err)
 	}
-	c, err := cluster.Run(ctx, cluster.Options{Dir: dir, Broker: settings})
+	all := map[string]string{"waitTimeMillsInSendQueue": "5000"} // a busy machine must not end a load; consumers do not notice
+	maps.Copy(all, settings)
+	c, err := cluster.Run(ctx, cluster.Options{Dir: dir, Broker: all})
 	if err != nil {
 		return nil, err
 	}

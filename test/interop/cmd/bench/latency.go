@@ -126,7 +126,7 @@ func printed(ctx context.Context, wait func(context.Context, func(string) bool) 
 
 func (h *house) latencyStreamd(tls string) func(ctx context.Context, p *place, group, topic string, n int, load func() error) ([]string, error) {
 	return func(ctx context.Context, p *place, group, topic string, n int, load func() error) ([]string, error) {
-		m, err := h.member(ctx, p, setup{group: group, topic: topic, use: "latency", count: n, tls: tls})
+		m, err := h.member(ctx, p, setup{bin: h.streamd[0], group: group, topic: topic, use: "latency", count: n, tls: tls})
 		if err != nil {
 			return nil, err
 		}

@@ -90,7 +90,7 @@ func parse(args []string) (options, error) {
 	f.StringVar(&rates, "rates", "1000,5000", "messages a second of the latency table")
 	f.DurationVar(&o.length, "for", 10*time.Second, "length of one latency run, after two seconds of warming up")
 	f.StringVar(&o.rows, "rows", "", "only rows whose name contains this; several separated by |")
-	f.StringVar(&o.bin, "bin", filepath.Join(cluster.Root(), "bin"), "folder with streamd, as `make build` leaves it")
+	f.StringVar(&o.bin, "bin", filepath.Join(cluster.Root(), "bin"), "folder with streamd, as `make build` leaves it; further ones, after commas, are shown beside it in the drain's table")
 	f.StringVar(&o.profile, "profile", "", "folder for CPU profiles of streamd and its plugin while they drain")
 	if err := f.Parse(args); err != nil {
 		return o, err

@@ -25,6 +25,7 @@ type member struct {
 
 // setup says what a member does. Everything else is streamd's default.
 type setup struct {
+	bin          string // streamd
 	group, topic string
 	use          string // component of the plugin
 	count        int
@@ -62,7 +63,7 @@ func (h *house) member(ctx context.Context, p *place, s setup) (*member, error) 
 		return nil, fmt.Errorf("writing the config: %w", err)
 	}
 	var err error
-	if m.Process, err = cluster.Start("streamd", exec.Command(h.streamd, "run", "-c", config)); err != nil { //nolint:noctx // ended by its owner
+	if m.Process, err = cluster.Start("streamd", exec.Command(s.bin, "run", "-c", config)); err != nil { //nolint:noctx // ended by its owner
 		return nil, err
 	}
 	if _, err := m.WaitLine(ctx, logged("ready")); err != nil {
