@@ -181,3 +181,13 @@ func TestRevokeDropsWhatIsNotSentAndForgets(t *testing.T) {
 		t.Errorf("answers after the cut did %+v, %d late", as, r.c.Counters().Late)
 	}
 }
+
+// A batch that no frame carries would end its lane, and the next one, for ever.
+func TestBatchFitsTheFrame(t *testing.T) {
+	r := newRig(Settings{BatchMax: 32, BatchBytes: 1 << 20})
+	r.offer(0, 10) // 74 bytes each
+	as := r.open(1, 100, frame.LaneInfo{MaxBytes: 3000})
+	if n, _ := sent(as); n != 10 || count(as, ActSend) != 5 {
+		t.Errorf("%d records in %d batches, want 10 in 5", n, count(as, ActSend))
+	}
+}

@@ -76,7 +76,7 @@ func (c *Core) takeFrom(now time.Time, s *source, l *lane, f *flight, room int, 
 	for len(f.items) < room && s.ready.len() > 0 {
 		d := s.ready.front()
 		size := d.Size()
-		if *bytes > 0 && *bytes+size > c.settings.BatchBytes {
+		if *bytes > 0 && (*bytes+size > c.settings.BatchBytes || l.info.MaxBytes > 0 && *bytes+size+(len(f.items)+1)*frameOverhead > l.info.MaxBytes) {
 			return true
 		}
 		s.ready.popFront()

@@ -27,7 +27,8 @@ type Delivery struct {
 	Own     *Ownership
 	Queue   sdk.Queue // where it was pulled
 	Offset  int64
-	Attempt int // 1 + times it was counted before; the first is 1
+	Attempt int   // 1 + times it was counted before; the first is 1
+	Part    *Part // nil unless it was stored inside of a batch
 
 	identity string // made at its first use
 	chunk    *Chunk
@@ -57,7 +58,7 @@ type Crash struct {
 }
 
 // Size is what the message takes of a batch's byte limit.
-func (d *Delivery) Size() int { return len(d.Body) + len(d.Msg.Properties) + 64 }
+func (d *Delivery) Size() int { return len(d.Body) + len(d.Msg.Properties) + len(d.Props.Keys) + 64 }
 
 // Admitted is when the message came into the window.
 func (d *Delivery) Admitted() time.Time { return d.admitted }

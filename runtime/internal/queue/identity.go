@@ -1,12 +1,14 @@
 package queue
 
 import (
+	"strconv"
 	"strings"
 
 	"github.com/streamd/streamd/internal/rocketmq/wire"
 )
 
-// Identity names the message over all its attempts: ORIGIN_MESSAGE_ID, else its own offset message id (design.md 7).
+// Identity names the message over all its attempts: ORIGIN_MESSAGE_ID, else its own offset message id (design.md 7), with
+// its place when it is part of a stored batch.
 // It is made once: call it from whoever has the message.
 func (d *Delivery) Identity() string {
 	if d.identity == "" {
@@ -20,6 +22,14 @@ func (d *Delivery) Identity() string {
 func (d *Delivery) AppendIdentity(b []byte) []byte {
 	if len(d.Props.OriginID) > 0 {
 		return append(b, d.Props.OriginID...)
+	}
+	if d.Part != nil {
+		if len(d.Part.origin) > 0 {
+			b = append(b, d.Part.origin...)
+		} else {
+			b = wire.AppendOffsetID(b, d.Msg.StoreHost, d.Msg.LogOffset)
+		}
+		return strconv.AppendInt(append(b, '#'), int64(d.Part.Index), 10)
 	}
 	return wire.AppendOffsetID(b, d.Msg.StoreHost, d.Msg.LogOffset)
 }

@@ -130,7 +130,7 @@ func (w *Worker) admit(p *pulled) {
 	c.release = res.Release
 	u := unpacker{w: w, c: c, expected: p.requested, tags: w.cfg.Settings().Tags}
 	u.run(res.Body)
-	next := max(res.Next, u.expected)
+	next := max(res.Next, u.floor)
 	if u.err != nil {
 		next = u.expected
 	}

@@ -11,6 +11,7 @@ type unpacker struct {
 	w        *Worker
 	c        *Chunk
 	expected int64 // lowest offset that may come next
+	floor    int64 // the same, but for the last batch, of which only the first offset is sure
 	tags     map[string]struct{}
 	filtered int
 	extra    int64 // bytes of unpacked bodies
@@ -19,21 +20,32 @@ type unpacker struct {
 
 // run stops at the first message that does not decode; what came before it is taken.
 func (u *unpacker) run(body []byte) {
+	u.floor = u.expected
 	for len(body) > 0 {
 		d := u.c.next()
 		n, keep, err := u.one(d, body)
-		if err != nil {
+		switch {
+		case err != nil:
 			u.err = err
-		}
-		if !keep || err != nil {
-			*d = Delivery{}
-			u.c.Deliveries = u.c.Deliveries[:len(u.c.Deliveries)-1]
-		}
-		if err != nil {
+			u.drop(d)
 			return
+		case !keep:
+			u.drop(d)
+		case isBatch(&d.Msg):
+			m := d.Msg
+			u.drop(d)
+			u.unwrap(&m)
+		default:
+			u.take(d)
 		}
 		body = body[n:]
 	}
+}
+
+// drop takes back the last delivery.
+func (u *unpacker) drop(d *Delivery) {
+	*d = Delivery{}
+	u.c.Deliveries = u.c.Deliveries[:len(u.c.Deliveries)-1]
 }
 
 func (u *unpacker) one(d *Delivery, body []byte) (n int, keep bool, err error) {
@@ -47,23 +59,33 @@ func (u *unpacker) one(d *Delivery, body []byte) (n int, keep bool, err error) {
 	if m.QueueID != u.w.cfg.Queue.ID {
 		return 0, false, fmt.Errorf("message of queue %d in an answer for queue %d", m.QueueID, u.w.cfg.Queue.ID)
 	}
-	if m.QueueOffset < u.expected {
+	if m.QueueOffset < u.floor && !(isBatch(m) && !u.w.cfg.Retry) {
 		return n, false, nil // seen before: brokers may start a little below what was asked for
 	}
+	return n, true, nil
+}
+
+// take finishes a delivery whose message is decoded, or drops it when it is filtered away.
+func (u *unpacker) take(d *Delivery) {
+	m := &d.Msg
+	u.expected = m.QueueOffset + 1
+	u.floor = u.expected
 	d.Props = ScanProperties(m.Properties)
 	if !u.wanted(d.Props.Tags) {
 		u.filtered++
-		u.expected = m.QueueOffset + 1
-		return n, false, nil
+		u.drop(d)
+		return
 	}
 	var extra int
 	d.Body, extra = u.w.plainBody(m)
 	u.extra += int64(extra)
-	u.expected = m.QueueOffset + 1
-	d.Own, d.Queue, d.Offset = u.w.own, u.w.cfg.Queue, m.QueueOffset
-	d.Attempt = int(m.ReconsumeTimes) + 1
+	u.place(d)
+}
+
+func (u *unpacker) place(d *Delivery) {
+	d.Own, d.Queue, d.Offset = u.w.own, u.w.cfg.Queue, d.Msg.QueueOffset
+	d.Attempt = int(d.Msg.ReconsumeTimes) + 1
 	d.Topic = u.w.originalTopic(d.Props.RetryTopic)
-	return n, true, nil
 }
 
 // wanted is the client's side of the tag filter: brokers compare hashes only (consumer-semantics.md 3.5).

@@ -113,7 +113,7 @@ func (w *Window) push(d *Delivery) {
 		w.grow()
 	}
 	d.position = w.tail
-	*w.at(w.tail) = slot{offset: d.Offset, d: d}
+	*w.at(w.tail) = slot{offset: d.holds(), d: d}
 	w.tail++
 }
 

@@ -41,7 +41,7 @@ func (j *Job) hasOutputs() bool {
 }
 
 func (j *Job) facts(retryOff bool) Facts {
-	return Facts{Verdict: j.Verdict, Attempts: j.first().Attempt, Outputs: j.hasOutputs(), RetryOff: retryOff, Tries: j.tries}
+	return Facts{Verdict: j.Verdict, Attempts: j.first().Attempt, Outputs: j.hasOutputs(), RetryOff: retryOff, Part: j.first().Part != nil, Tries: j.tries}
 }
 
 // waiting is a heap of jobs by due time.

@@ -79,6 +79,7 @@ type Facts struct {
 	Attempts int // counted so far, this one included
 	Outputs  bool
 	RetryOff bool // the group's retry topic takes no messages
+	Part     bool // stored inside of a batch: a send-back would bring all of the batch again
 	Tries    int  // failed tries of the present step
 }
 
@@ -95,6 +96,8 @@ func (p *Policy) First(f Facts) Step {
 		return p.exhausted(f, "")
 	case f.RetryOff:
 		return p.exhausted(f, "the group's retry topic takes no messages, so a failed message cannot be tried later")
+	case f.Part:
+		return Step{Kind: StepResend, Topic: wire.RetryTopic(p.Group), Level: p.Level(f.Verdict.Delay)}
 	default:
 		return Step{Kind: StepSendBack, Level: p.Level(f.Verdict.Delay)}
 	}
@@ -115,7 +118,7 @@ func (p *Policy) exhausted(f Facts, why string) Step {
 }
 
 func (p *Policy) deadLetter(f Facts) Step {
-	if f.RetryOff { // 36 goes through the retry topic even on its way to the dead letters (consumer-semantics.md 8.1 steps 4-6)
+	if f.RetryOff || f.Part { // 36 goes through the retry topic even on its way to the dead letters (consumer-semantics.md 8.1 steps 4-6)
 		return Step{Kind: StepResend, Topic: wire.DLQTopic(p.Group)}
 	}
 	return Step{Kind: StepSendBack, Level: -1}
