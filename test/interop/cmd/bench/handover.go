@@ -41,9 +41,15 @@ type event struct {
 func events() []event {
 	last := func(m []follower) follower { return m[len(m)-1] }
 	return []event{
-		{"graceful stop of one of two", 2, func(_ context.Context, m []follower, _ func() (follower, error)) (follower, error) { return nil, last(m).stop() }},
-		{"kill -9 of one of two", 2, func(_ context.Context, m []follower, _ func() (follower, error)) (follower, error) { return nil, last(m).kill() }},
-		{"a member joins", 1, func(_ context.Context, _ []follower, start func() (follower, error)) (follower, error) { return start() }},
+		{"graceful stop of one of two", 2, func(_ context.Context, m []follower, _ func() (follower, error)) (follower, error) {
+			return nil, last(m).stop()
+		}},
+		{"kill -9 of one of two", 2, func(_ context.Context, m []follower, _ func() (follower, error)) (follower, error) {
+			return nil, last(m).kill()
+		}},
+		{"a member joins", 1, func(_ context.Context, _ []follower, start func() (follower, error)) (follower, error) {
+			return start()
+		}},
 	}
 }
 

@@ -117,7 +117,9 @@ func (h *house) peer(args ...string) (*cluster.Process, error) {
 	return cluster.Start("gopeer", exec.Command(h.goPeer, args...)) //nolint:noctx // ended by its owner
 }
 
-func is(line string) func(string) bool { return func(l string) bool { return strings.HasPrefix(l, line) } }
+func is(line string) func(string) bool {
+	return func(l string) bool { return strings.HasPrefix(l, line) }
+}
 
 // pause waits; false means that ctx ended.
 func pause(ctx context.Context, d time.Duration) bool {
