@@ -125,8 +125,8 @@ func (m *member) run(ctx context.Context, joined chan<- error) {
 	m.unwatch(nil)
 	m.cancel()
 	m.calls.Wait()
-	m.round.close()
-	m.leave() //nolint:contextcheck // also after the second stage of a stop
+	m.leave()       //nolint:contextcheck // also after the second stage of a stop
+	m.round.close() // after the leave: the others wait for the queues, nobody for the strategy's process
 }
 
 // join tries until the group is joined, a stop comes, or no waiting can mend what is wrong.
