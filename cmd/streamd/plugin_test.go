@@ -14,6 +14,7 @@ import (
 // ordersConfig is the config of the test plugin's handlers.
 type ordersConfig struct {
 	Currency string       `json:"currency"`
+	Token    string       `json:"token,omitempty" secret:"true"`
 	Slow     sdk.Duration `json:"slow,omitempty"`
 	File     string       `json:"file,omitempty"` // gets a line for each message: topic, body
 }
@@ -23,7 +24,10 @@ type orders struct {
 	env    sdk.Env
 }
 
-func newOrders(_ context.Context, c ordersConfig, env sdk.Env) (*orders, error) {
+func newOrders(ctx context.Context, c ordersConfig, env sdk.Env) (*orders, error) {
+	if c.Token != "" {
+		env.Logger.InfoContext(ctx, "logging in", "token", c.Token)
+	}
 	if c.Currency == "none" {
 		return nil, errors.New("the currency none does not exist")
 	}

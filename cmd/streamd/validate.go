@@ -1,12 +1,14 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
 
 	"github.com/streamd/streamd/internal/config"
+	"github.com/streamd/streamd/internal/plugintool"
 )
 
 // validation is what validate -o json prints.
@@ -26,16 +28,17 @@ type problem struct {
 
 func newValidate() *cobra.Command {
 	var (
-		cf           configFlags
-		out          output
-		show, schema bool
+		cf                configFlags
+		out               output
+		show, schema, ask bool
 	)
 	cmd := &cobra.Command{
 		Use:   "validate -c FILE",
 		Short: "Check a config without starting anything",
-		Long:  "validate reads, merges and checks a config and tells every problem with its place. It connects to nothing and\nstarts nothing; \"streamd plugin list --check\" asks the plugins.",
+		Long:  "validate reads, merges and checks a config and tells every problem with its place. It connects to nothing and\nstarts nothing. With --plugins it also starts each plugin, looks at its checksum, and holds the handlers' configs\nagainst what their components declare.",
 		Example: `  streamd validate -c streamd.yaml
   streamd validate -c conf.d --overlay prod.yaml --print
+  streamd validate -c streamd.yaml --plugins
   streamd validate --schema > streamd.schema.json`,
 		Args: args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -43,6 +46,9 @@ func newValidate() *cobra.Command {
 				return printSchema(cmd)
 			}
 			loaded, err := cf.load()
+			if err == nil && ask {
+				loaded, err = askPlugins(cmd.Context(), loaded)
+			}
 			switch {
 			case out.json():
 				return printValidation(cmd, loaded, err)
@@ -57,6 +63,7 @@ func newValidate() *cobra.Command {
 	}
 	cf.bind(cmd)
 	out.bind(cmd)
+	cmd.Flags().BoolVar(&ask, "plugins", false, "start the plugins and hold the handlers' configs against their schemas")
 	cmd.Flags().BoolVar(&show, "print", false, "print the effective config, secrets redacted")
 	cmd.Flags().BoolVar(&schema, "schema", false, "print the JSON Schema of config files")
 	return cmd
@@ -80,19 +87,17 @@ func printConfig(cmd *cobra.Command, loaded *config.Loaded) error {
 	return err
 }
 
+// askPlugins starts the plugins of a config. What it returns shows no value that their schemas call secret.
+func askPlugins(ctx context.Context, loaded *config.Loaded) (*config.Loaded, error) {
+	entries, err := plugintool.List(ctx, loaded.Config, true)
+	return plugintool.Redact(loaded, entries), err
+}
+
 // printValidation prints the outcome as JSON. The exit code is that of the text form.
 func printValidation(cmd *cobra.Command, loaded *config.Loaded, err error) error {
-	v := validation{OK: err == nil, Problems: []problem{}}
-	var bad *config.InvalidError
-	switch {
-	case loaded != nil:
+	v := validation{OK: err == nil, Problems: problemsOf(err)}
+	if loaded != nil {
 		v.Files = loaded.Files
-	case errors.As(err, &bad):
-		for _, p := range bad.Problems {
-			v.Problems = append(v.Problems, problem{p.Where.Source, p.Where.Line, p.Where.Column, p.What, p.Try})
-		}
-	default:
-		v.Problems = append(v.Problems, problem{What: err.Error()})
 	}
 	if printErr := printJSON(cmd.OutOrStdout(), v); printErr != nil {
 		return printErr
@@ -101,4 +106,24 @@ func printValidation(cmd *cobra.Command, loaded *config.Loaded, err error) error
 		return &shown{err}
 	}
 	return nil
+}
+
+// problemsOf takes joined errors apart. One without a place has only its text.
+func problemsOf(err error) []problem {
+	found := []problem{}
+	var bad *config.InvalidError
+	switch joined, ok := err.(interface{ Unwrap() []error }); { //nolint:errorlint // this very error, not one inside it
+	case err == nil:
+	case ok:
+		for _, e := range joined.Unwrap() {
+			found = append(found, problemsOf(e)...)
+		}
+	case errors.As(err, &bad):
+		for _, p := range bad.Problems {
+			found = append(found, problem{p.Where.Source, p.Where.Line, p.Where.Column, p.What, p.Try})
+		}
+	default:
+		found = append(found, problem{What: err.Error()})
+	}
+	return found
 }

@@ -30,8 +30,9 @@ type Loaded struct {
 	// Secrets are the injected and secret values, to be kept out of logs.
 	Secrets []string
 
-	root *node
-	spec *field
+	root   *node
+	spec   *field
+	marked []*node // secret by a component's schema
 }
 
 // Load reads, merges, layers and checks a configuration. Errors are *InvalidError with every problem found, or

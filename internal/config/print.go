@@ -40,7 +40,21 @@ func (l *Loaded) JSON() (json.RawMessage, error) {
 func (l *Loaded) redact(n *node, f *field) *node {
 	c := n.clone()
 	conceal(c, f, false)
+	hide(c, n, l.marked)
 	return c
+}
+
+// hide takes out of a copy what is marked in the tree it was made of.
+func hide(c, n *node, marked []*node) {
+	if slices.Contains(marked, n) && n.written == "" {
+		c.tag, c.text = "!!str", redacted
+	}
+	for i := range n.entries {
+		hide(c.entries[i].value, n.entries[i].value, marked)
+	}
+	for i := range n.items {
+		hide(c.items[i], n.items[i], marked)
+	}
 }
 
 func conceal(n *node, f *field, secret bool) {

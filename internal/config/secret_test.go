@@ -71,3 +71,56 @@ func checkRedaction(t *testing.T, l *config.Loaded) {
 		t.Errorf("secrets for logs (-want +got):\n%s", d)
 	}
 }
+
+// What a component's schema calls secret is hidden although nobody injected it.
+func TestSchemaMarksSecrets(t *testing.T) {
+	text := strings.Replace(minimal, "[{name: billing}]", `
+  - name: billing
+    config:
+      token: s3cret-token
+      pin: 12345
+      url: https://example.com
+      keys: [k3y-number-one, k3y-number-two]
+      headers: {Authorization: b3arer}
+      targets: [{name: a, password: pa55word}]
+`, 1)
+	schema := []byte(`{"type":"object","properties":{
+		"token":{"type":"string","secret":true},"pin":{"type":"integer","writeOnly":true},"url":{"type":"string"},
+		"keys":{"type":"array","secret":true,"items":{"type":"string"}},
+		"headers":{"type":"object","additionalProperties":{"type":"string","secret":true}},
+		"targets":{"type":"array","items":{"type":"object","additionalProperties":false,"properties":{"password":{"secret":true}}}}}}`)
+	l := load(t, config.Options{Paths: []string{write(t, "s.yaml", text)}})
+	conf := l.Config.Handlers[0].Config
+	want := []string{"s3cret-token", "12345", "k3y-number-one", "k3y-number-two", "b3arer", "pa55word"}
+	if d := cmp.Diff(want, conf.Secrets(schema)); d != "" {
+		t.Errorf("Secrets (-want +got)\n%s", d)
+	}
+	if got := conf.Secrets(nil); len(got) != 0 {
+		t.Errorf("without a schema %q are secret", got)
+	}
+	shown := l.Redact(conf, schema)
+	yaml, err := shown.YAML()
+	if err != nil {
+		t.Fatal(err)
+	}
+	js, err := shown.JSON()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, out := range []string{string(yaml), string(js)} {
+		for _, secret := range want {
+			if strings.Contains(out, secret) {
+				t.Errorf("%s is shown:\n%s", secret, out)
+			}
+		}
+		if !strings.Contains(out, "https://example.com") || !strings.Contains(out, "[redacted]") {
+			t.Errorf("what is no secret is hidden, or nothing stands for what is:\n%s", out)
+		}
+	}
+	if !strings.Contains(string(conf.JSON()), "s3cret-token") {
+		t.Error("the component does not get its secret")
+	}
+	if before, err := l.YAML(); err != nil || !strings.Contains(string(before), "s3cret-token") {
+		t.Errorf("Redact changed what it was called on: %v", err)
+	}
+}

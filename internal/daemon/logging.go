@@ -6,7 +6,9 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 
 	"github.com/streamd/streamd/internal/config"
@@ -18,6 +20,10 @@ type logging struct {
 	level   slog.LevelVar
 	secrets atomic.Pointer[strings.Replacer]
 	Logger  *slog.Logger
+
+	mu    sync.Mutex
+	known []string // by provenance, of the config in force
+	told  []string // by the schemas of components; kept for good
 }
 
 // newLogging writes to w, as text for people when w is a terminal and as JSON when it is piped, unless c says.
@@ -43,12 +49,34 @@ func (l *logging) apply(level string, secrets []string) error {
 		return fmt.Errorf("reading log.level: %w", err)
 	}
 	l.level.Set(lv)
-	pairs := make([]string, 0, 2*len(secrets))
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.known = secrets
+	l.redact()
+	return nil
+}
+
+// learn keeps more secrets out of the log from now on.
+func (l *logging) learn(secrets []string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	for _, s := range secrets {
+		if !slices.Contains(l.told, s) {
+			l.told = append(l.told, s)
+		}
+	}
+	l.redact()
+}
+
+// redact makes the replacer anew: longer secrets first, since one may be a part of another.
+func (l *logging) redact() {
+	all := slices.Concat(l.known, l.told)
+	slices.SortStableFunc(all, func(a, b string) int { return len(b) - len(a) })
+	pairs := make([]string, 0, 2*len(all))
+	for _, s := range all {
 		pairs = append(pairs, s, "[redacted]")
 	}
 	l.secrets.Store(strings.NewReplacer(pairs...))
-	return nil
 }
 
 func isTerminal(w io.Writer) bool {

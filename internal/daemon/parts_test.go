@@ -99,11 +99,13 @@ func TestLogKeepsSecretsOut(t *testing.T) {
 			t.Fatal(err)
 		}
 		log.WithGroup("g").Debug("seen", "token", "later")
+		l.learn([]string{"later than that"}) // a schema's word
+		log.Info("learned", "token", "later than that", "n", "than that")
 		got := out.String()
 		if strings.Contains(got, "pa55") || strings.Contains(got, "later") || strings.Contains(got, "unseen") {
 			t.Errorf("%s: a secret is logged, or a line below the level:\n%s", format, got)
 		}
-		if !strings.Contains(got, "opening [redacted]") || !strings.Contains(got, "seen") || strings.Count(got, "\n") != 2 {
+		if !strings.Contains(got, "opening [redacted]") || !strings.Contains(got, "seen") || strings.Count(got, "\n") != 3 || strings.Count(got, "than that") != 1 {
 			t.Errorf("%s: lines are missing:\n%s", format, got)
 		}
 		if format == "json" && !json.Valid([]byte(strings.SplitN(got, "\n", 2)[0])) {

@@ -26,6 +26,7 @@ const (
 type pluginSet struct {
 	host *pluginhost.Host
 	log  *slog.Logger
+	keeper
 }
 
 // startOwn starts streamd's own binary as the plugin of the built-in strategies.
@@ -39,6 +40,7 @@ func (s *pluginSet) startOwn(ctx context.Context, executable string) error {
 // schema is an *config.InvalidError; what a plugin refuses for other reasons, or a plugin that is not there, is logged and
 // tried again by the host: only its own streams wait.
 func (s *pluginSet) start(ctx context.Context, c *config.Config) error {
+	s.wanted.Store(c)
 	for i := range c.Plugins {
 		if err := s.host.Apply(ctx, pluginSpec(&c.Plugins[i])); err != nil {
 			return fmt.Errorf("starting plugin %s: %w", c.Plugins[i].Name, err)
@@ -86,6 +88,7 @@ func (s *pluginSet) configure(ctx context.Context, c, old *config.Config, limit 
 
 // configureOne gives one handler its config. What the component's schema says against it is placed in the file.
 func (s *pluginSet) configureOne(ctx context.Context, h *config.Handler) ([]config.Problem, error) {
+	s.ofRunning(ctx, s.host, h)
 	diagnostics, err := s.host.Configure(ctx, handlerSpec(h))
 	problems, schemaErr := s.againstSchema(ctx, h)
 	if schemaErr != nil {
@@ -134,6 +137,7 @@ func (s *pluginSet) change(ctx context.Context, c, old *config.Config) error {
 }
 
 func (s *pluginSet) forward(ctx context.Context, c, old *config.Config) error {
+	s.wanted.Store(c)
 	for i := range c.Plugins {
 		p := &c.Plugins[i]
 		if j := slices.IndexFunc(old.Plugins, func(o config.Plugin) bool { return o.Name == p.Name }); j >= 0 && reflect.DeepEqual(old.Plugins[j], *p) {

@@ -115,11 +115,15 @@ func (d *daemon) startTelemetry(ctx context.Context, c *config.Config) error {
 }
 
 func (d *daemon) startHost() error {
-	host, err := pluginhost.New(pluginhost.Config{Logger: d.log, Version: d.options.Version, Traces: d.telemetry.Sink()}) //nolint:contextcheck // lives until it is released
+	set := &pluginSet{log: d.log, keeper: keeper{learn: d.logging.learn}}
+	host, err := pluginhost.New(pluginhost.Config{ //nolint:contextcheck // lives until it is released
+		Logger: d.log, Version: d.options.Version, Traces: d.telemetry.Sink(), Described: set.described,
+	})
 	if err != nil {
 		return exitcode.With(exitcode.Environment, err)
 	}
-	d.host, d.plugins = host, &pluginSet{host, d.log}
+	set.host = host
+	d.host, d.plugins = host, set
 	d.later("stopping the plugins", func(context.Context) error { return host.Close() })
 	return nil
 }

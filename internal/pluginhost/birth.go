@@ -147,6 +147,9 @@ func (g *generation) describe(ctx context.Context) error {
 	g.mu.Lock()
 	g.about = about
 	g.mu.Unlock()
+	if told := g.host.described; told != nil {
+		told(g.name, about)
+	}
 	return nil
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/streamd/streamd/internal/pluginhost/memlimit"
 	"github.com/streamd/streamd/internal/pluginhost/process"
 	"github.com/streamd/streamd/internal/pluginhost/supervisor"
+	"github.com/streamd/streamd/sdk/pluginv1"
 )
 
 // Config is what a Host needs.
@@ -28,6 +29,9 @@ type Config struct {
 	Limiter memlimit.Limiter
 	Timing  Timing           // zero fields = defaults
 	Clock   func() time.Time // nil = time.Now
+	// Described is told what a process offers, before it gets a handler's config or a message; nil = nobody. It must not
+	// block or call the host.
+	Described func(plugin string, about *pluginv1.DescribeResponse)
 }
 
 // Timing holds the host's durations and counts.
@@ -86,10 +90,13 @@ type Host struct {
 	spawner  *process.Spawner
 	link     *border.Link
 	limiter  memlimit.Limiter
-	traces   *traceServers
-	changed  *notifier
-	work     sync.WaitGroup
-	quit     chan struct{} // closed by Close: nobody reads events any more
+
+	described func(plugin string, about *pluginv1.DescribeResponse)
+
+	traces  *traceServers
+	changed *notifier
+	work    sync.WaitGroup
+	quit    chan struct{} // closed by Close: nobody reads events any more
 
 	generations, lanes atomic.Uint64
 
@@ -121,7 +128,7 @@ func New(c Config) (*Host, error) {
 	}
 	h := &Host{
 		logger: c.Logger, logLevel: logLevel(c.Logger), version: c.Version, now: c.Clock, timing: c.Timing.withDefaults(), run: run, link: link, limiter: c.Limiter,
-		spawner: process.NewSpawner(), changed: newNotifier(), quit: make(chan struct{}),
+		spawner: process.NewSpawner(), changed: newNotifier(), quit: make(chan struct{}), described: c.Described,
 		plugins: map[string]*plugin{}, handlers: map[string]HandlerSpec{},
 	}
 	if h.now == nil {

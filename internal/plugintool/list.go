@@ -140,14 +140,38 @@ func (e *Entry) start(ctx context.Context, c *config.Config, p *config.Plugin) e
 }
 
 func against(d Description, h *config.Handler) ([]config.Problem, error) {
-	for _, comp := range d.Components {
-		if comp.Name == h.Use || h.Use == "" && len(d.Components) == 1 {
-			return h.Config.Check([]byte(comp.Schema)) //nolint:wrapcheck // names the schema
-		}
+	if schema, ok := schemaOf(d.Components, h.Use); ok {
+		return h.Config.Check([]byte(schema)) //nolint:wrapcheck // names the schema
 	}
 	names := make([]string, len(d.Components))
 	for i, comp := range d.Components {
 		names[i] = comp.Name
 	}
 	return nil, exitcode.With(exitcode.Usage, fmt.Errorf("handler %s: no component is %q; it offers %s", h.Name, h.Use, strings.Join(names, ", ")))
+}
+
+// schemaOf is the config schema of the component that use names; "" names the only one.
+func schemaOf(components []Component, use string) (RawJSON, bool) {
+	for _, c := range components {
+		if c.Name == use || use == "" && len(components) == 1 {
+			return c.Schema, true
+		}
+	}
+	return "", false
+}
+
+// Redact returns loaded with what the schemas of started plugins call secret hidden where it is shown.
+func Redact(loaded *config.Loaded, entries []Entry) *config.Loaded {
+	for i := range loaded.Config.Handlers {
+		h := &loaded.Config.Handlers[i]
+		for j := range entries {
+			if entries[j].Name != h.Plugin {
+				continue
+			}
+			if schema, ok := schemaOf(entries[j].Components, h.Use); ok {
+				loaded = loaded.Redact(h.Config, []byte(schema))
+			}
+		}
+	}
+	return loaded
 }
