@@ -191,3 +191,18 @@ func TestBatchFitsTheFrame(t *testing.T) {
 		t.Errorf("%d records in %d batches, want 10 in 5", n, count(as, ActSend))
 	}
 }
+
+// A solo lane without a credit is waited for: a wake-up that is due already would come again and again, for nothing.
+func TestSoloLaneWithoutCreditIsWaitedFor(t *testing.T) {
+	r := newRig(Settings{BatchMax: 32, BatchBytes: 300})
+	r.offer(0, 2)
+	r.open(1, 100, frame.LaneInfo{})
+	r.event(1, frame.Event{Kind: frame.EventLost, Lost: &frame.Lost{Cause: frame.CauseCrash, Suspects: []frame.Ref{{Seq: 1}, {Seq: 1, Index: 1}}}})
+	r.c.Step(r.now, Input{Kind: InOpened, Lane: 2, Solo: true})
+	if at := r.c.Next(r.now); !at.IsZero() && !at.After(r.now) {
+		t.Errorf("due at %s, it is %s", at, r.now)
+	}
+	if n, _ := sent(r.event(2, frame.Event{Kind: frame.EventCredit, Credits: 1})); n != 1 {
+		t.Errorf("%d records sent, want 1 alone", n)
+	}
+}

@@ -18,7 +18,9 @@ func (c *Core) fill(now time.Time) {
 		if l == nil || c.lingers(now, l) {
 			return
 		}
-		c.send(now, l)
+		if !c.send(now, l) {
+			return
+		}
 	}
 }
 
@@ -40,7 +42,8 @@ func (c *Core) lingers(now time.Time, l *lane) bool {
 	return c.ready < c.settings.BatchMax && len(l.flights) > 0 && now.Sub(c.since) < c.settings.Linger
 }
 
-func (c *Core) send(now time.Time, l *lane) {
+// send sends one batch; false when nothing was left to send, though what was waiting may have been answered instead.
+func (c *Core) send(now time.Time, l *lane) bool {
 	f := l.begin()
 	room, bytes := min(c.settings.BatchMax, l.credits), 0
 	for room > len(f.items) && len(c.listed) > 0 {
@@ -61,9 +64,10 @@ func (c *Core) send(now time.Time, l *lane) {
 	c.since = now
 	if len(f.items) == 0 {
 		l.end(f)
-		return
+		return len(c.listed) > 0
 	}
 	c.launch(l, f)
+	return true
 }
 
 // takeFrom moves up to a quantum of messages into a batch and tells whether the batch is full by bytes.
@@ -125,7 +129,7 @@ func (c *Core) Next(now time.Time) (at time.Time) {
 	for i := range c.running {
 		soonest(c.running[i].until)
 	}
-	if len(c.suspects) > 0 && (c.solo.state == soloNone || c.solo.state == soloOpen && len(c.solo.lane.flights) == 0) {
+	if len(c.suspects) > 0 && (c.solo.state == soloNone || c.solo.state == soloOpen && len(c.solo.lane.flights) == 0 && c.solo.lane.credits > 0) {
 		soonest(c.solo.notUntil)
 	}
 	return at

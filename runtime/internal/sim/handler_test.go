@@ -20,6 +20,7 @@ func (m *member) openLane(solo bool) {
 		if solo {
 			credits = 1
 		}
+		l.credited = true
 		m.step(dispatch.Input{Kind: dispatch.InEvent, Lane: l.id, Event: frame.Event{Kind: frame.EventCredit, Credits: credits}})
 	})
 }
@@ -30,8 +31,10 @@ func (m *member) step(in dispatch.Input) {
 	for i := range actions {
 		a := actions[i]
 		a.Items = slices.Clone(a.Items)
+		m.ledger.note(&a)
 		m.do(a)
 	}
+	m.ledger.check()
 	if next := m.dispatch.Next(m.w.now); !next.IsZero() && !next.Equal(m.wakeAt) {
 		m.wakeAt = next
 		m.later(max(0, next.Sub(m.w.now)), "wake", func() {
@@ -48,7 +51,7 @@ func (m *member) do(a dispatch.Action) {
 	case dispatch.ActSend:
 		m.send(m.lanes[a.Lane], a.Seq, a.Items)
 	case dispatch.ActAck:
-		a.Own.Settle(a.Items)
+		m.ledger.settled(a.Own, len(a.Items), a.Own.Settle(a.Items))
 	case dispatch.ActVerdict:
 		m.settle(a.D, a.Verdict)
 	case dispatch.ActDrop:
@@ -104,7 +107,7 @@ func (m *member) handle(l *lane, ref frame.Ref, msg message, done func()) {
 	if m.lanes[l.id] != l {
 		return // its process is gone
 	}
-	if poison(msg) {
+	if poison(msg) || m.w.now.Before(m.broken) {
 		m.lose(l, frame.CauseCrash, []frame.Ref{ref})
 		return
 	}
@@ -168,7 +171,15 @@ func (m *member) crash() {
 
 func (m *member) lose(l *lane, cause frame.Cause, suspects []frame.Ref) {
 	delete(m.lanes, l.id)
+	if l.solo && cause <= frame.CauseMemory {
+		for _, ref := range l.refs {
+			if d := l.out[ref]; d != nil && d.Own.Live() {
+				m.ledger.crashedAlone(m.w.logs[d.Queue][d.Offset].id)
+			}
+		}
+	}
 	m.step(dispatch.Input{Kind: dispatch.InEvent, Lane: l.id, Event: frame.Event{Kind: frame.EventLost, Lost: &frame.Lost{Cause: cause, Suspects: suspects}}})
+	m.ledger.lost(l.id)
 	if !l.solo {
 		m.openLane(false)
 	}
@@ -181,11 +192,13 @@ func (m *member) settle(d *queue.Delivery, v frame.Verdict) {
 	var do func(step settle.Step, tries int)
 	do = func(step settle.Step, tries int) {
 		if !d.Own.Live() {
+			m.ledger.gone(d)
 			d.Own.Drop([]*queue.Delivery{d}, true)
 			return
 		}
 		if step.Kind == settle.StepSettle {
-			d.Own.Settle([]*queue.Delivery{d})
+			m.ledger.gone(d)
+			m.ledger.settled(d.Own, 1, d.Own.Settle([]*queue.Delivery{d}))
 			return
 		}
 		m.later(step.Wait+m.w.between(time.Millisecond, 30*time.Millisecond), "settle", func() {

@@ -28,6 +28,8 @@ type member struct {
 	wakeAt   time.Time
 	policy   *settle.Policy
 	leaving  bool
+	ledger   *ledger
+	broken   time.Time // until then its plugin dies on every record
 }
 
 type worker struct {
@@ -38,10 +40,11 @@ type worker struct {
 }
 
 type lane struct {
-	id   dispatch.LaneID
-	solo bool
-	out  map[frame.Ref]*queue.Delivery
-	refs []frame.Ref // in order, for a map has none
+	id       dispatch.LaneID
+	solo     bool
+	credited bool
+	out      map[frame.Ref]*queue.Delivery
+	refs     []frame.Ref // in order, for a map has none
 }
 
 func newMember(w *world, id string) *member {
@@ -51,6 +54,7 @@ func newMember(w *world, id string) *member {
 		dispatch: dispatch.NewCore(dispatch.Settings{BatchMax: 8, BatchBytes: 1 << 20, Linger: time.Millisecond, Deadline: 5 * time.Second}),
 		policy:   &settle.Policy{Group: groupName, MaxRetries: 3, Levels: settle.DefaultLevels()},
 	}
+	m.ledger = newLedger(m)
 	m.openLane(false)
 	return m
 }
@@ -176,6 +180,7 @@ func (m *member) pull(wk *worker, next int64) {
 		}
 		if len(ds) > 0 {
 			wk.own.Admit(ds, next, m.w.now)
+			m.ledger.offered(ds)
 			m.step(dispatch.Input{Kind: dispatch.InOffer, Own: wk.own, Deliveries: ds})
 		}
 		m.pull(wk, next)
@@ -222,6 +227,7 @@ func (m *member) awaitDrain(wk *worker) {
 		}
 		safe := wk.own.End()
 		m.w.ended = append(m.w.ended, ended{wk.own, safe})
+		m.ledger.ended(wk.own)
 		m.step(dispatch.Input{Kind: dispatch.InRevoke, Own: wk.own, Cut: true})
 		m.later(m.w.between(0, 20*time.Millisecond), "last commit", func() {
 			if safe > m.w.committed[wk.q] && !m.w.chance(5) {

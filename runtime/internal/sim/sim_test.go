@@ -10,7 +10,7 @@ import (
 )
 
 var (
-	seeds = flag.Int("seeds", 15, "seeds to run")
+	seeds = flag.Int("seeds", 8, "seeds to run")
 	seed  = flag.Uint64("seed", 0, "run only this seed")
 )
 

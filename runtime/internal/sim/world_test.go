@@ -199,6 +199,8 @@ func (w *world) faults() {
 			w.join()
 		case n == 2 && len(w.members) > 1:
 			w.members[w.rng.IntN(len(w.members))].leave()
+		case n == 3:
+			w.members[w.rng.IntN(len(w.members))].broken = w.now.Add(w.between(2*time.Second, 15*time.Second))
 		default:
 			w.members[w.rng.IntN(len(w.members))].crash()
 		}
