@@ -39,6 +39,8 @@ type Broker interface {
 	MaxOffset(ctx context.Context, q sdk.Queue) (int64, error)
 	OffsetAt(ctx context.Context, q sdk.Queue, at time.Time) (int64, error)
 
+	// Pull returns within the request's Hold and some seconds, whatever the broker does: the engine sets no limit of its
+	// own, because a timer for each of thousands of pulls a second is a twentieth of a drain's CPU.
 	Pull(ctx context.Context, req *rocketmq.PullRequest) (*rocketmq.PullResult, error)
 	SendBack(ctx context.Context, req *rocketmq.SendBackRequest) error
 	// Send stores one message; SendBatch several of one topic. Both wait for the broker's word.

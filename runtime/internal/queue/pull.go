@@ -8,10 +8,6 @@ import (
 	"github.com/streamd/streamd/internal/rocketmq"
 )
 
-// pullMargin is what a pull may take beyond the broker's hold: its scan for held pulls runs every 5 s
-// (vectors: held pulls of 15 s are answered after up to 20 s) and the network takes its share.
-const pullMargin = 15 * time.Second
-
 // pulled is the answer to a pull.
 type pulled struct {
 	own       *Ownership
@@ -36,8 +32,6 @@ func (w *Worker) pull() {
 			p.reserved = 0
 			return p
 		}
-		ctx, cancel := context.WithTimeout(ctx, req.Hold+pullMargin)
-		defer cancel()
 		p.res, p.err = w.cfg.Broker.Pull(ctx, req)
 		return p
 	})
