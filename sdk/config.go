@@ -173,7 +173,7 @@ func (d *decoder) fields(pointer string, object map[string]any, v reflect.Value)
 		case f.hasFallback:
 			d.field(f, at, f.fallback, v.FieldByIndex(f.index))
 		case f.required:
-			d.fail(at, "is missing", f.doc)
+			d.fail(at, fmt.Sprintf("the key %q is missing", f.name), example(f))
 		case f.typ.Kind() == reflect.Struct && !isText(f.typ) && !isJSON(f.typ):
 			d.value(at, map[string]any{}, v.FieldByIndex(f.index)) // defaults of its fields, and what it requires
 		}
@@ -183,6 +183,14 @@ func (d *decoder) fields(pointer string, object map[string]any, v reflect.Value)
 			d.fail(pointer+"/"+escape(key), fmt.Sprintf("unknown key %q", key), suggestion(key, known))
 		}
 	}
+}
+
+// example shows how a field that is missing is written, and what it is for.
+func example(f *fieldSpec) string {
+	if f.doc == "" {
+		return f.name + ": …"
+	}
+	return f.name + ": …, " + f.doc
 }
 
 // field fills one field and checks its bounds.

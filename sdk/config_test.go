@@ -85,7 +85,7 @@ func TestConfigFaultsAreAllNamedAtOnce(t *testing.T) {
 	}
 	all := strings.Join(got, "\n")
 	for _, want := range []string{
-		`/url: is missing (where to post)`, `/urll: unknown key "urll" (did you mean "url"?)`, `/token: is the number 5, not a string ("5")`,
+		`/url: the key "url" is missing (url: …, where to post)`, `/urll: unknown key "urll" (did you mean "url"?)`, `/token: is the number 5, not a string ("5")`,
 		`/retries: 300 is no positive integer of 8 bits`, `/ratio: 2 is more than 1 (at most 1)`, `/tags: length 3 is more than 2`,
 		`/labels/a~1b: is a string, not a number`, `/since: parsing time`, `/limits/max: 0 is less than 1 (at least 1)`,
 		`/limits/wait: 5ms is less than 10ms`, `/limits/mx: unknown key "mx" (did you mean "max"?)`, `/on: is a string, not true or false`,
