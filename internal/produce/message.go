@@ -98,7 +98,7 @@ func (t *Template) parseLine(n int, line []byte) (*rocketmq.OutgoingMessage, err
 	dec := json.NewDecoder(bytes.NewReader(line))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(&l); err != nil {
-		return nil, fmt.Errorf("reading JSON: %w", err)
+		return nil, fmt.Errorf("reading JSON: %w; a line is an object with the keys body, body_base64, key, keys, tag, sharding_key, delay, properties, topic", err)
 	}
 	body, err := l.body()
 	if err != nil {
