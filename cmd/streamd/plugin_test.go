@@ -19,6 +19,12 @@ type ordersConfig struct {
 	File     string       `json:"file,omitempty"` // gets a line for each message: topic, body
 }
 
+// ordersConfigV2 is what its second version wants.
+type ordersConfigV2 struct {
+	Country string `json:"country" required:"true"`
+	File    string `json:"file,omitempty"`
+}
+
 type orders struct {
 	config ordersConfig
 	env    sdk.Env
@@ -76,6 +82,13 @@ func (o *orders) write(line string) error {
 }
 
 func servePlugin() {
+	if os.Getenv("ORDERS_VERSION") == "2" { // its component has another name, and its config a key more
+		serve.Main(sdk.Info{Name: "orders", Version: "2.0.0"},
+			sdk.Component("invoice-v2", func(ctx context.Context, c ordersConfigV2, env sdk.Env) (*orders, error) {
+				return newOrders(ctx, ordersConfig{Currency: c.Country, File: c.File}, env)
+			}))
+		return
+	}
 	serve.Main(sdk.Info{Name: "orders", Version: "1.2.3"},
 		sdk.Component("invoice", newOrders).WithSummary("does what the body of an order says"))
 }

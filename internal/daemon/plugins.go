@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"reflect"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -95,7 +96,7 @@ func (s *pluginSet) configureOne(ctx context.Context, h *config.Handler) ([]conf
 		s.log.Debug("a config was not held against its schema", "handler", h.Name, "error", schemaErr)
 	}
 	for _, d := range diagnostics {
-		p := h.Config.Diagnose(d.Pointer, "handler "+h.Name+": "+d.Text, d.Hint)
+		p := h.Config.Diagnose(d.Pointer, "handler "+h.Name+": "+keyed(d), d.Hint)
 		switch {
 		case d.Warning:
 			s.log.Warn("a plugin says of its config", "problem", p.String())
@@ -143,11 +144,49 @@ func (s *pluginSet) forward(ctx context.Context, c, old *config.Config) error {
 		if j := slices.IndexFunc(old.Plugins, func(o config.Plugin) bool { return o.Name == p.Name }); j >= 0 && reflect.DeepEqual(old.Plugins[j], *p) {
 			continue
 		}
-		if err := s.host.Apply(ctx, pluginSpec(p)); err != nil {
-			return err //nolint:wrapcheck // the host says which plugin, and why
+		if err := s.host.Apply(ctx, pluginSpec(p), changedHandlers(c, old, p.Name)...); err != nil {
+			return placed(c, err)
 		}
 	}
 	return s.configure(ctx, c, old, judgeReload)
+}
+
+// changedHandlers are the configs that c changes of a plugin's handlers: a new version may take them, and the old one not.
+func changedHandlers(c, old *config.Config, plugin string) (specs []pluginhost.HandlerSpec) {
+	for i := range c.Handlers {
+		h := &c.Handlers[i]
+		if before := findHandler(old, h.Name); h.Plugin == plugin && before != nil && before.Plugin == plugin && !sameHandler(before, h) {
+			specs = append(specs, handlerSpec(h))
+		}
+	}
+	return specs
+}
+
+// keyed names the key that a plugin speaks of: a missing one has no place of its own in the file.
+func keyed(d pluginhost.Diagnostic) string {
+	if d.Pointer == "" {
+		return d.Text
+	}
+	return strings.ReplaceAll(strings.TrimPrefix(d.Pointer, "/"), "/", ".") + ": " + d.Text
+}
+
+// placed finds what a plugin refuses in the files.
+func placed(c *config.Config, err error) error {
+	var refused *pluginhost.RefusedError
+	if !errors.As(err, &refused) {
+		return err
+	}
+	h := findHandler(c, refused.Handler)
+	if h == nil || len(refused.Diagnostics) == 0 {
+		return err
+	}
+	var problems []config.Problem
+	for _, d := range refused.Diagnostics {
+		if !d.Warning {
+			problems = append(problems, h.Config.Diagnose(d.Pointer, "handler "+h.Name+", by the new version of plugin "+h.Plugin+": "+keyed(d), d.Hint))
+		}
+	}
+	return &config.InvalidError{Problems: problems}
 }
 
 // drop takes out what c does not have and old had. It comes last: what ran goes on until its place is taken.
