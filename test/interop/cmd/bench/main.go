@@ -74,6 +74,8 @@ func (h *house) measure(ctx context.Context, what string) error {
 	case "handover":
 		return h.handover(ctx)
 	default:
+		fmt.Println("```")
+		defer fmt.Println("```")
 		return h.goTool(ctx, cluster.Root(), "test", "-run", "^$", "-bench", ".", "-benchmem", "-count", fmt.Sprint(h.times(3)), "./allocate")
 	}
 }
