@@ -123,7 +123,7 @@ func (h *house) cpu(all []drained) string {
 // backlog stores the messages once.
 func (h *house) backlog(ctx context.Context, p *place) error {
 	topic := "Backlog"
-	if err := p.admin.CreateTopic(ctx, topic, 8); err != nil {
+	if err := p.topic(ctx, topic, 8); err != nil {
 		return err
 	}
 	note("loading %d messages", h.o.n)

@@ -115,7 +115,7 @@ func (h *house) handOverRun(ctx context.Context, p *place, row handOverRow, e ev
 	ctx, cancel := context.WithTimeout(ctx, 3*time.Minute)
 	defer cancel()
 	group, topic := h.name("group"), h.name("handover")
-	if err := p.admin.CreateTopic(ctx, topic, handOverQueues); err != nil {
+	if err := p.topic(ctx, topic, handOverQueues); err != nil {
 		return o, err
 	}
 	var members []follower

@@ -97,6 +97,22 @@ func (h *house) place(ctx context.Context, name string, settings map[string]stri
 // plain is the broker as RocketMQ delivers it.
 func (h *house) plain(ctx context.Context) (*place, error) { return h.place(ctx, "default", nil) }
 
+// topic makes a topic and waits until the name server gives its route: clients that ask earlier fail.
+func (p *place) topic(ctx context.Context, topic string, queues int) error {
+	if err := p.admin.CreateTopic(ctx, topic, queues); err != nil {
+		return err
+	}
+	for {
+		out, err := p.admin.Run(ctx, "topicRoute", "-t", topic)
+		if err == nil && strings.Contains(out, "brokerDatas") {
+			return nil
+		}
+		if !pause(ctx, 100*time.Millisecond) {
+			return fmt.Errorf("waiting for the route of %s: %w; the last answer: %s", topic, errors.Join(ctx.Err(), err), out)
+		}
+	}
+}
+
 // name makes a name that nothing had before: groups and topics of a run.
 func (h *house) name(kind string) string {
 	h.names++

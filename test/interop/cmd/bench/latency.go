@@ -65,7 +65,7 @@ func (h *house) latencyRun(ctx context.Context, p *place, row latencyRow, rate i
 	ctx, cancel := context.WithTimeout(ctx, h.o.length+2*time.Minute)
 	defer cancel()
 	topic := h.name("latency")
-	if err := p.admin.CreateTopic(ctx, topic, 8); err != nil {
+	if err := p.topic(ctx, topic, 8); err != nil {
 		return ages{}, err
 	}
 	skip := int(warmUp.Seconds()) * rate
