@@ -124,6 +124,9 @@ func (l *Lane) InFlight() int {
 }
 
 func (l *Lane) beginDrain(grace time.Duration) {
+	// After a batch that is being sent: the plugin must have seen all of them when it is told that there are no more.
+	l.sending.Lock()
+	defer l.sending.Unlock()
 	l.mu.Lock()
 	already := l.draining
 	l.draining, l.closed = true, true

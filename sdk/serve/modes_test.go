@@ -309,15 +309,6 @@ func TestConfigureSaysWhatIsWrong(t *testing.T) {
 	}
 }
 
-func TestAnInstanceAtWorkIsNotReplaced(t *testing.T) {
-	p := sdktest.Start(t, handler(func(context.Context, *sdk.Message) error { return nil }))
-	lane := p.Configure("h", "").Open(sdktest.Options{})
-	if got := p.Check("h", ""); len(got) != 1 || !strings.Contains(got[0].Text, "at work") {
-		t.Errorf("replaced: %+v", got)
-	}
-	lane.Drain()
-}
-
 func TestComponentsAreChecked(t *testing.T) {
 	good := handler(func(context.Context, *sdk.Message) error { return nil })
 	for want, specs := range map[string][]sdk.Spec{"no component": {}, "there twice": {good, good}, "has no name": {{}}, "cannot be built": {{Name: "x"}}} {

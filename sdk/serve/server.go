@@ -31,6 +31,8 @@ type Server struct {
 	mu        sync.Mutex
 	instances map[string]*instance
 	lanes     map[*lane]struct{}
+	closed    bool
+	running   sync.WaitGroup // lanes, and the closing of replaced instances
 }
 
 // instance is one configured use of a component.
@@ -43,6 +45,7 @@ type instance struct {
 	revoker      sdk.Revoker
 	closer       sdk.Closer
 	lanes        int            // open; under Server.mu
+	replaced     bool           // closed after its last lane; under Server.mu
 	work         sync.WaitGroup // goroutines that call the author
 }
 
@@ -103,7 +106,8 @@ func (s *Server) Describe(context.Context, *pluginv1.DescribeRequest) (*pluginv1
 	return out, nil
 }
 
-// Configure builds an instance. Configuring one again replaces it, unless lanes use it.
+// Configure builds an instance. Configuring one again replaces it for lanes that are opened from then on; the old one goes
+// on with its lanes and is closed after the last of them.
 func (s *Server) Configure(ctx context.Context, r *pluginv1.ConfigureRequest) (*pluginv1.ConfigureResponse, error) {
 	s.enter()
 	spec := s.spec(r.GetComponent())
@@ -132,14 +136,13 @@ func (s *Server) Configure(ctx context.Context, r *pluginv1.ConfigureRequest) (*
 	out.Needs = needsOf(in.solver)
 	s.mu.Lock()
 	old := s.instances[r.GetInstance()]
-	if old != nil && old.lanes > 0 {
-		s.mu.Unlock()
-		in.close(s.logger)
-		return refusal("", fmt.Sprintf("instance %q is at work and cannot be replaced", r.GetInstance()), "start a new process"), nil
-	}
 	s.instances[r.GetInstance()] = in
-	s.mu.Unlock()
+	idle := old != nil && old.lanes == 0
 	if old != nil {
+		old.replaced = true
+	}
+	s.mu.Unlock()
+	if idle {
 		old.close(s.logger)
 	}
 	return out, nil
@@ -213,23 +216,42 @@ func (s *Server) Lane(stream grpc.BidiStreamingServer[pluginv1.HostFrame, plugin
 	if !ok {
 		return status.Error(codes.InvalidArgument, "the first frame of a lane must be Open")
 	}
+	l, err := s.open(stream, open)
+	if err != nil {
+		return err
+	}
+	defer s.laneEnded(l)
+	return l.run()
+}
+
+func (s *Server) open(stream grpc.BidiStreamingServer[pluginv1.HostFrame, pluginv1.PluginFrame], open *pluginv1.Open) (*lane, error) {
 	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil, status.Error(codes.Unavailable, "the plugin ends")
+	}
 	in := s.instances[open.GetInstance()]
 	if in == nil || in.solver != nil {
-		s.mu.Unlock()
-		return status.Errorf(codes.FailedPrecondition, "instance %q is not a configured handler", open.GetInstance())
+		return nil, status.Errorf(codes.FailedPrecondition, "instance %q is not a configured handler", open.GetInstance())
 	}
 	l := newLane(stream, open, in, s.page, s.logger)
 	in.lanes++
 	s.lanes[l] = struct{}{}
+	s.running.Add(1)
+	return l, nil
+}
+
+func (s *Server) laneEnded(l *lane) {
+	defer s.running.Done()
+	in := l.instance
+	s.mu.Lock()
+	in.lanes--
+	delete(s.lanes, l)
+	last := in.replaced && in.lanes == 0
 	s.mu.Unlock()
-	defer func() {
-		s.mu.Lock()
-		in.lanes--
-		delete(s.lanes, l)
-		s.mu.Unlock()
-	}()
-	return l.run()
+	if last { // on its own: the lane's reader ends only after the call that this is part of
+		s.running.Go(func() { in.close(s.logger) })
+	}
 }
 
 // Solve asks a strategy.
@@ -254,12 +276,14 @@ func (s *Server) Solve(ctx context.Context, r *pluginv1.SolveRequest) (response 
 	return response, nil
 }
 
-// Close closes all instances. The gRPC server has stopped: the contexts of all lanes have ended.
+// Close closes all instances. The gRPC server has stopped: the contexts of all lanes have ended, and they are waited for.
 func (s *Server) Close() {
 	s.mu.Lock()
+	s.closed = true
 	instances := s.instances
 	s.instances = make(map[string]*instance)
 	s.mu.Unlock()
+	s.running.Wait()
 	for _, in := range instances {
 		in.close(s.logger)
 	}
