@@ -9,9 +9,7 @@ import (
 )
 
 func newAllocate() *cobra.Command {
-	cmd := &cobra.Command{Use: "allocate", Short: "Try allocation strategies", Args: args(cobra.NoArgs)}
-	cmd.AddCommand(newAllocateTry())
-	return cmd
+	return family("allocate", "Try allocation strategies", newAllocateTry())
 }
 
 func newAllocateTry() *cobra.Command {

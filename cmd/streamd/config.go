@@ -7,9 +7,7 @@ import (
 )
 
 func newConfig() *cobra.Command {
-	cmd := &cobra.Command{Use: "config", Short: "Show the effective config, the schema, the reference", Args: args(cobra.NoArgs)}
-	cmd.AddCommand(newConfigPrint(), newConfigSchema(), newConfigReference())
-	return cmd
+	return family("config", "Show the effective config, the schema, the reference", newConfigPrint(), newConfigSchema(), newConfigReference())
 }
 
 func newConfigPrint() *cobra.Command {

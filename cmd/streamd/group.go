@@ -11,9 +11,7 @@ import (
 )
 
 func newGroup() *cobra.Command {
-	cmd := &cobra.Command{Use: "group", Short: "Look at consumer groups", Args: args(cobra.NoArgs)}
-	cmd.AddCommand(newGroupStatus())
-	return cmd
+	return family("group", "Look at consumer groups", newGroupStatus())
 }
 
 func newGroupStatus() *cobra.Command {

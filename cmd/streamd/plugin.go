@@ -15,9 +15,7 @@ import (
 )
 
 func newPlugin() *cobra.Command {
-	cmd := &cobra.Command{Use: "plugin", Short: "Make, look at and try plugins", Args: args(cobra.NoArgs)}
-	cmd.AddCommand(newPluginList(), newPluginDescribe(), newPluginTry(), newPluginCheck(), newPluginNew())
-	return cmd
+	return family("plugin", "Make, look at and try plugins", newPluginList(), newPluginDescribe(), newPluginTry(), newPluginCheck(), newPluginNew())
 }
 
 // binaryFlags say how a plugin binary is started.

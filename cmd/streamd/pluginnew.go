@@ -11,9 +11,7 @@ import (
 )
 
 func newPluginNew() *cobra.Command {
-	cmd := &cobra.Command{Use: "new", Short: "Make a new plugin project", Args: args(cobra.NoArgs)}
-	cmd.AddCommand(newPluginNewHandler())
-	return cmd
+	return family("new", "Make a new plugin project", newPluginNewHandler())
 }
 
 func newPluginNewHandler() *cobra.Command {

@@ -19,6 +19,17 @@ func newRoot() *cobra.Command {
 	return root
 }
 
+// family is a command that only holds others. It runs, and shows its help, because cobra checks the arguments of none that
+// does not: a misspelt member would be no error.
+func family(use, short string, members ...*cobra.Command) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: use, Short: short, Args: args(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(members...)
+	return cmd
+}
+
 // args wraps a check of arguments, so that a breach is told as wrong usage.
 func args(check cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, given []string) error {

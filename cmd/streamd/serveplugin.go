@@ -10,13 +10,7 @@ import (
 )
 
 func newServePlugin() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:    "serve-plugin",
-		Short:  "Serve a plugin that is part of streamd; streamd starts it by itself",
-		Args:   args(cobra.NoArgs),
-		Hidden: true,
-	}
-	cmd.AddCommand(&cobra.Command{
+	cmd := family("serve-plugin", "Serve a plugin that is part of streamd; streamd starts it by itself", &cobra.Command{
 		Use:   "allocate",
 		Short: "Serve the built-in strategies",
 		Args:  args(cobra.NoArgs),
@@ -24,5 +18,6 @@ func newServePlugin() *cobra.Command {
 			serve.Main(sdk.Info{Name: firstparty.PluginName, Version: buildinfo.Read().Version}, firstparty.Specs()...)
 		},
 	})
+	cmd.Hidden = true
 	return cmd
 }

@@ -38,12 +38,14 @@ func (g *generation) watch(exited func(crash bool)) {
 	g.mu.Unlock()
 	g.text = g.obituary(p, fate)
 	crash := fate == nil || fate.Cause == frame.CauseHang || fate.Cause == frame.CauseMemory
-	level := g.logger.Info
-	if crash {
-		level = g.logger.Error
+	facts := []any{
+		"pid", p.PID, "uptime", p.Exit().At.Sub(p.Since).Round(time.Millisecond).String(), "exit", p.Exit().String(), "cause", causeName(g.text.Cause),
 	}
-	level("plugin process ended", "pid", p.PID, "uptime", p.Exit().At.Sub(p.Since).Round(time.Millisecond).String(),
-		"exit", p.Exit().String(), "cause", causeName(g.text.Cause), "error", g.text.Text)
+	if crash {
+		g.logger.Error("plugin process ended", append(facts, "error", g.text.Text)...)
+	} else {
+		g.logger.Info("plugin process ended", facts...)
+	}
 	close(g.dead)
 	g.release()
 	exited(crash)
