@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"math"
 	goruntime "runtime"
 	"strings"
 	"testing"
@@ -11,12 +12,15 @@ import (
 
 // allocated returns how many bytes f allocates. Tests that use it must not be parallel.
 func allocated(f func()) int {
-	var before, after goruntime.MemStats
-	f() // what is made once
-	goruntime.ReadMemStats(&before)
-	f()
-	goruntime.ReadMemStats(&after)
-	return int(after.TotalAlloc - before.TotalAlloc)
+	least := math.MaxInt
+	for range 8 { // the least: a library's pool is emptied now and then, under the race detector often
+		var before, after goruntime.MemStats
+		goruntime.ReadMemStats(&before)
+		f()
+		goruntime.ReadMemStats(&after)
+		least = min(least, int(after.TotalAlloc-before.TotalAlloc))
+	}
+	return least
 }
 
 // content makes a frame's content with a stated header length.
