@@ -59,7 +59,7 @@ func TestStoredBatchIsUnwrapped(t *testing.T) {
 				r := newRig(t, 1, nil)
 				q := clustertest.Queue(topicName, 0)
 				var open atomic.Bool
-				r.handler.Do = func(ctx context.Context, rec clustertest.Record) clustertest.Answer {
+				r.handler.Do = func(_ context.Context, rec clustertest.Record) clustertest.Answer {
 					switch {
 					case rec.Body == "b" && rec.Attempt == 1:
 						return clustertest.Answer{Verdict: retryOnce}

@@ -20,7 +20,7 @@ func newRoot() *cobra.Command {
 }
 
 // family is a command that only holds others. It runs, and shows its help, because cobra checks the arguments of none that
-// does not: a misspelt member would be no error.
+// does not: a misspelled member would be no error.
 func family(use, short string, members ...*cobra.Command) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: use, Short: short, Args: args(cobra.NoArgs),

@@ -120,7 +120,7 @@ func cmdScrape(ts *testscript.TestScript, _ bool, args []string) {
 	re := regexp.MustCompile("(?m)" + args[0])
 	addr := strings.TrimSpace(ts.ReadFile("state/admin.addr"))
 	eventually(ts, func() (bool, string) {
-		response, err := http.Get("http://" + addr + "/metrics") //nolint:noctx // bounded by the script's patience
+		response, err := http.Get("http://" + addr + "/metrics")
 		if err != nil {
 			return false, err.Error()
 		}

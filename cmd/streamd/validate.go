@@ -112,7 +112,7 @@ func printValidation(cmd *cobra.Command, loaded *config.Loaded, err error) error
 func problemsOf(err error) []problem {
 	found := []problem{}
 	var bad *config.InvalidError
-	switch joined, ok := err.(interface{ Unwrap() []error }); { //nolint:errorlint // this very error, not one inside it
+	switch joined, ok := err.(interface{ Unwrap() []error }); {
 	case err == nil:
 	case ok:
 		for _, e := range joined.Unwrap() {

@@ -105,8 +105,7 @@ func list(t *testing.T) []listed {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", "-json=ImportPath,Deps,Standard", module+"/...").Output()
 	if err != nil {
-		var exit *exec.ExitError
-		if errors.As(err, &exit) {
+		if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 			t.Fatalf("go list: %s", exit.Stderr)
 		}
 		t.Fatal(err)

@@ -73,7 +73,7 @@ func (d *daemon) start(ctx context.Context) error {
 	if err := d.startTelemetry(ctx, c); err != nil {
 		return err
 	}
-	if err := d.startHost(); err != nil {
+	if err := d.startHost(); err != nil { //nolint:contextcheck // what it makes lives until it is released
 		return err
 	}
 	if err := d.listen(ctx, c); err != nil {
@@ -105,8 +105,8 @@ func (d *daemon) startTelemetry(ctx context.Context, c *config.Config) error {
 	if err != nil {
 		return fmt.Errorf("setting up telemetry: %w", err)
 	}
-	d.later("flushing telemetry", func(context.Context) error { //nolint:contextcheck // has its own limit
-		if err := d.telemetry.Shutdown(); err != nil {
+	d.later("flushing telemetry", func(context.Context) error {
+		if err := d.telemetry.Shutdown(); err != nil { //nolint:contextcheck // has its own limit
 			d.log.Warn("not all telemetry was exported", "error", err) // no message is worse off for it
 		}
 		return nil
@@ -116,7 +116,7 @@ func (d *daemon) startTelemetry(ctx context.Context, c *config.Config) error {
 
 func (d *daemon) startHost() error {
 	set := &pluginSet{log: d.log, keeper: keeper{learn: d.logging.learn}}
-	host, err := pluginhost.New(pluginhost.Config{ //nolint:contextcheck // lives until it is released
+	host, err := pluginhost.New(pluginhost.Config{
 		Logger: d.log, Version: d.options.Version, Traces: d.telemetry.Sink(), Described: set.described,
 	})
 	if err != nil {

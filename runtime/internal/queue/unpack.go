@@ -59,7 +59,7 @@ func (u *unpacker) one(d *Delivery, body []byte) (n int, keep bool, err error) {
 	if m.QueueID != u.w.cfg.Queue.ID {
 		return 0, false, fmt.Errorf("message of queue %d in an answer for queue %d", m.QueueID, u.w.cfg.Queue.ID)
 	}
-	if m.QueueOffset < u.floor && !(isBatch(m) && !u.w.cfg.Retry) {
+	if m.QueueOffset < u.floor && (!isBatch(m) || u.w.cfg.Retry) {
 		return n, false, nil // seen before: brokers may start a little below what was asked for
 	}
 	return n, true, nil
