@@ -269,9 +269,12 @@ func (m *member) do(ctx context.Context, a group.Action) {
 	switch a.Kind {
 	case group.ActRound:
 		m.calls.Go(func() {
-			m.send(group.Input{Kind: group.InRound, Topics: m.round.run(ctx)})
+			part := func(topics []group.Topic) { m.send(group.Input{Kind: group.InPart, Topics: topics}) }
+			m.send(group.Input{Kind: group.InRound, Topics: m.round.run(ctx, part)})
 			m.round.pollNeighbor(ctx)
 		})
+	case group.ActHurry:
+		m.round.sooner()
 	case group.ActAskPeers:
 		qs := slices.Clone(a.Queues)
 		m.calls.Go(func() { m.send(group.Input{Kind: group.InPeers, Holders: m.holders(ctx, qs)}) })

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -14,13 +15,15 @@ import (
 )
 
 // round looks at every topic of a group: its queues, the group's members, the share that the strategy gives. It belongs
-// to the round's goroutine; only replaceStrategy and peerKinds are called from elsewhere.
+// to the round's goroutine; only replaceStrategy and sooner are called from elsewhere.
 type round struct {
 	m        *member
 	strategy Strategy
 	guard    *allocate.Guard
 	reason   error             // why the strategy is not open
 	told     map[string]string // by topic: the alarm that was logged last
+	asked    map[string]bool   // members asked in this round what they run
+	hurry    chan struct{}     // room for one: another round is wanted
 
 	mu       sync.Mutex // guards what follows; held for memory work only
 	stale    bool       // the strategy's config changed
@@ -30,7 +33,7 @@ type round struct {
 }
 
 func newRound(m *member) *round {
-	return &round{m: m, kinds: map[string]allocate.Peer{}, told: map[string]string{}}
+	return &round{m: m, kinds: map[string]allocate.Peer{}, told: map[string]string{}, asked: map[string]bool{}, hurry: make(chan struct{}, 1)}
 }
 
 const (
@@ -54,17 +57,17 @@ func (r *round) close() {
 	}
 }
 
-// run is one round.
-func (r *round) run(ctx context.Context) []group.Topic {
+// run is one round. Topics that are decided while brokers of others are silent go to part as well.
+func (r *round) run(ctx context.Context, part func([]group.Topic)) []group.Topic {
+	clear(r.asked)
+	r.unhurried()
 	r.open(ctx)
 	c := r.m.s.config()
-	retry := wire.RetryTopic(c.Group)
-	r.lookAtRetryTopic(ctx, retry)
-	topics := make([]group.Topic, 0, len(c.Subscriptions)+1)
+	names := make([]string, 0, len(c.Subscriptions)+1)
 	for _, sub := range c.Subscriptions {
-		topics = append(topics, r.topic(ctx, c, sub.Topic))
+		names = append(names, sub.Topic)
 	}
-	topics = append(topics, r.topic(ctx, c, retry))
+	topics := r.decideAll(ctx, c, append(names, wire.RetryTopic(c.Group)), part)
 	r.m.forgetMembers(topics)
 	return topics
 }
@@ -177,33 +180,25 @@ func (r *round) retryOff(ctx context.Context, topic string) (off, known bool) {
 }
 
 // topic decides this member's share of one topic.
-func (r *round) topic(ctx context.Context, c *StreamConfig, topic string) group.Topic {
-	t := group.Topic{Name: topic}
-	if r.guard == nil {
+func (r *round) topic(ctx context.Context, c *StreamConfig, s *sight) group.Topic {
+	t := group.Topic{Name: s.topic, Hold: s.hold}
+	switch {
+	case r.guard == nil:
 		t.Hold = Hold{Kind: queue.HoldStrategy, Text: r.reason.Error()}
+		return t
+	case s.hold.Held():
+		return t
+	case len(s.queues) == 0:
+		t.Known = true // a topic that has none
 		return t
 	}
 	ctx, cancel := context.WithTimeout(ctx, 3*askLimit)
 	defer cancel()
-	queues, err := r.m.s.broker.Queues(ctx, topic)
-	if err != nil {
-		t.Hold = Hold{Kind: queue.HoldRouteUnknown, Text: err.Error()}
-		return t
-	}
-	if len(queues) == 0 {
-		t.Known = true // a topic that has none
-		return t
-	}
-	members, err := r.m.s.broker.Members(ctx, c.Group, topic)
-	if err != nil {
-		t.Hold = Hold{Kind: queue.HoldMembersUnknown, Text: err.Error()}
-		return t
-	}
-	r.m.noteMembers(topic, members)
-	view := allocate.View{Group: c.Group, Topic: topic, Self: r.m.s.broker.ClientID(), Queues: queues, Members: members}
+	r.m.noteMembers(s.topic, s.members)
+	view := allocate.View{Group: c.Group, Topic: s.topic, Self: r.m.s.broker.ClientID(), Queues: s.queues, Members: s.members}
 	d := r.decide(ctx, c, view)
-	r.m.noteDecision(topic, d)
-	r.alarm(topic, d)
+	r.m.noteDecision(s.topic, d)
+	r.alarm(s.topic, d)
 	t.Known, t.Mine = true, d.Mine
 	if d.Kept {
 		t.Hold = Hold{Kind: queue.HoldStrategy, Text: d.Reason.Error()}
@@ -284,8 +279,11 @@ func (r *round) ask(ctx context.Context) allocate.Ask {
 func (r *round) checkPeers(ctx context.Context, members []string) *allocate.MixedGroupError {
 	name := r.strategy.Name()
 	peers := r.known(members)
-	if len(peers) < len(members)-1 && !allocate.JavaExact(name) {
-		peers = r.askAll(ctx, members)
+	if len(peers) < len(members)-1 && !allocate.JavaExact(name) && slices.ContainsFunc(members, r.unasked) {
+		peers = r.askAll(ctx, members) // once a round: the silent ones cost the limit each time
+		for _, id := range members {
+			r.asked[id] = true
+		}
 	}
 	var mixed *allocate.MixedGroupError
 	if err := allocate.CheckPeers(name, peers); errors.As(err, &mixed) {
@@ -293,6 +291,8 @@ func (r *round) checkPeers(ctx context.Context, members []string) *allocate.Mixe
 	}
 	return nil
 }
+
+func (r *round) unasked(id string) bool { return !r.asked[id] }
 
 // localStrategy computes a built-in strategy in this process.
 type localStrategy struct {

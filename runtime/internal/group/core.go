@@ -47,7 +47,7 @@ type Topic struct {
 // Input is one thing that happened; Kind says which fields count.
 type Input struct {
 	Kind    InputKind
-	Topics  []Topic              // InRound: every subscribed topic
+	Topics  []Topic              // InRound: every subscribed topic; InPart: some
 	Holders map[sdk.Queue]string // InPeers: who lists a queue that was asked for
 	Queue   sdk.Queue            // InReleased
 }
@@ -62,6 +62,7 @@ const (
 	InChange             // a route changed
 	InReload             // subscriptions or strategy changed
 	InRound              // a round has ended
+	InPart               // a round has decided some topics and waits for others
 	InPeers              // the other members were asked
 	InReleased           // a queue's worker has ended
 	InStop               // give up everything
@@ -77,6 +78,7 @@ const (
 	ActAcquire                        // start a worker for Queue with Epoch
 	ActDrain                          // drain Queue, then answer with InReleased
 	ActCommit                         // commit every owned queue now
+	ActHurry                          // another round is due: the one under way is not to wait for silent brokers
 )
 
 // Action is one thing to do.
@@ -106,13 +108,13 @@ type Core struct {
 	rand    func() float64
 	entries map[sdk.Queue]*entry
 	holds   map[string]queue.Hold // by topic
-	known   map[string]bool
 
 	epoch    uint64
 	roundAt  time.Time // next round
 	last     time.Time // start of the last round
 	noted    time.Time // last round that a notify started at once
 	busy     bool
+	hurried  bool // the round under way was told
 	asking   bool
 	askAt    time.Time
 	stopping bool
@@ -122,7 +124,7 @@ type Core struct {
 
 // NewCore makes a core whose first round is due at once. random gives jitter in [0,1). epoch is the last one used before.
 func NewCore(now time.Time, random func() float64, epoch uint64) *Core {
-	return &Core{rand: random, entries: make(map[sdk.Queue]*entry), holds: make(map[string]queue.Hold), known: make(map[string]bool), roundAt: now, epoch: epoch}
+	return &Core{rand: random, entries: make(map[sdk.Queue]*entry), holds: make(map[string]queue.Hold), roundAt: now, epoch: epoch}
 }
 
 // Step takes one input and returns what to do. The actions are valid until the next step.
@@ -137,6 +139,8 @@ func (c *Core) Step(now time.Time, in Input) []Action {
 		c.sooner(now)
 	case InRound:
 		c.round(now, in.Topics)
+	case InPart:
+		c.part(now, in.Topics)
 	case InPeers:
 		c.peers(now, in.Holders)
 	case InReleased:
@@ -181,8 +185,13 @@ func (c *Core) due(now time.Time) {
 	if c.stopping {
 		return
 	}
-	if !c.busy && !now.Before(c.roundAt) {
-		c.busy = true
+	due := !now.Before(c.roundAt)
+	if c.busy && due && !c.hurried {
+		c.hurried = true
+		c.act(Action{Kind: ActHurry})
+	}
+	if !c.busy && due {
+		c.busy, c.hurried = true, false
 		c.last = now
 		c.roundAt = now.Add(Period)
 		c.counters.Rounds++
@@ -197,7 +206,7 @@ func (c *Core) due(now time.Time) {
 // Next is when Step must be called again though nothing happens.
 func (c *Core) Next() time.Time {
 	next := c.roundAt
-	if c.busy {
+	if c.busy && c.hurried {
 		next = next.Add(Period) // InRound comes first
 	}
 	if !c.asking && len(c.waiting()) > 0 && c.askAt.Before(next) {
@@ -223,10 +232,34 @@ func (c *Core) round(now time.Time, topics []Topic) {
 		return
 	}
 	clear(c.holds)
-	clear(c.known)
-	desired := make(map[sdk.Queue]bool)
+	c.apply(now, topics, make(map[sdk.Queue]bool))
+	if !c.balanced() {
+		c.sooner(now.Add(UnbalancedAfter))
+	}
+}
+
+// part applies what a round found so far; what is owned of other topics stays.
+func (c *Core) part(now time.Time, topics []Topic) {
+	if c.stopping {
+		return
+	}
+	told := make(map[string]bool, len(topics))
 	for _, t := range topics {
-		c.known[t.Name] = true
+		told[t.Name] = true
+		delete(c.holds, t.Name)
+	}
+	desired := make(map[sdk.Queue]bool)
+	for q, e := range c.entries {
+		if e.desired && !told[q.Topic] {
+			desired[q] = true
+		}
+	}
+	c.apply(now, topics, desired)
+}
+
+// apply makes the topics' shares and what else is desired the queues of this member.
+func (c *Core) apply(now time.Time, topics []Topic, desired map[sdk.Queue]bool) {
+	for _, t := range topics {
 		if t.Hold.Held() {
 			c.holds[t.Name] = t.Hold
 		}
@@ -240,9 +273,6 @@ func (c *Core) round(now time.Time, topics []Topic) {
 	}
 	c.giveUp(now, desired)
 	c.want(now, desired)
-	if !c.balanced() {
-		c.sooner(now.Add(UnbalancedAfter))
-	}
 }
 
 // keep makes what is owned of a topic desired again.

@@ -145,3 +145,50 @@ func TestStopDrainsEverythingAndStartsNothing(t *testing.T) {
 		t.Errorf("left: %v", r.c.Queues())
 	}
 }
+
+// A part of a round decides its topics and leaves the others as they are; a round that is due meanwhile is told once.
+func TestPartOfARound(t *testing.T) {
+	other := sdk.Queue{Topic: "U", Broker: "b"}
+	both := func(mine ...sdk.Queue) Input {
+		return Input{Kind: InRound, Topics: []Topic{{Name: "T", Known: true, Mine: []sdk.Queue{q(0)}}, {Name: "U", Known: true, Mine: mine}}}
+	}
+	r := newRig()
+	r.step(Input{})
+	r.step(both(other))
+	r.step(Input{Kind: InPeers})
+	want(t, "next round", r.pass(Period).step(Input{}), []ActionKind{ActRound})
+	part := Input{Kind: InPart, Topics: []Topic{{Name: "T", Known: true, Mine: []sdk.Queue{q(0), q(1)}}}}
+	want(t, "part", r.step(part), []ActionKind{ActAskPeers})
+	want(t, "nobody has it", r.step(Input{Kind: InPeers}), []ActionKind{ActAcquire})
+	if got := r.states(); !slices.Equal(got, []State{Owned, Owned, Owned}) {
+		t.Errorf("states %v", got)
+	}
+	want(t, "members changed", r.step(Input{Kind: InNotify}), []ActionKind{ActCommit})
+	if next := r.c.Next(); next.Sub(r.now) > coalesceMost {
+		t.Errorf("the next step is in %v", next.Sub(r.now))
+	}
+	want(t, "a round is due", r.pass(coalesceMost).step(Input{}), []ActionKind{ActHurry})
+	want(t, "still", r.pass(time.Second).step(Input{}), nil)
+	end := both()
+	end.Topics[0].Mine = part.Topics[0].Mine
+	want(t, "end of the round", r.step(end), []ActionKind{ActDrain, ActRound})
+}
+
+func TestPartWithAHoldKeepsItsTopic(t *testing.T) {
+	r := newRig()
+	r.step(Input{})
+	r.step(known(0))
+	r.step(Input{Kind: InPeers})
+	r.pass(Period).step(Input{})
+	held := Topic{Name: "T", Hold: queue.Hold{Kind: queue.HoldMembersUnknown, Text: "silent"}}
+	want(t, "held part", r.step(Input{Kind: InPart, Topics: []Topic{held}}), nil)
+	if got := r.c.Holds()["T"]; got.Text != "silent" {
+		t.Errorf("hold %+v", got)
+	}
+	want(t, "told after all", r.step(Input{Kind: InPart, Topics: []Topic{{Name: "T", Known: true, Mine: []sdk.Queue{q(0)}}}}), nil)
+	if got := r.c.Holds(); len(got) != 0 {
+		t.Errorf("holds %+v", got)
+	}
+	r.step(Input{Kind: InStop})
+	want(t, "after the stop", r.step(Input{Kind: InPart, Topics: []Topic{{Name: "T", Known: true, Mine: []sdk.Queue{q(3)}}}}), nil)
+}

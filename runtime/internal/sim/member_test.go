@@ -95,7 +95,13 @@ func (m *member) groupDo(a group.Action) {
 	switch a.Kind {
 	case group.ActRound:
 		m.later(m.w.between(time.Millisecond, 200*time.Millisecond), "round", func() {
-			m.groupStep(group.Input{Kind: group.InRound, Topics: []group.Topic{m.share(topic), m.share(wire.RetryTopic(groupName))}})
+			first := m.share(topic)
+			if m.w.rng.IntN(3) == 0 { // the other one's broker is silent for a while
+				m.groupStep(group.Input{Kind: group.InPart, Topics: []group.Topic{first}})
+				m.later(m.w.between(time.Second, 15*time.Second), "rest of the round", func() { m.endRound(first) })
+				return
+			}
+			m.endRound(first)
 		})
 	case group.ActAskPeers:
 		queues := append([]sdk.Queue(nil), a.Queues...)
@@ -108,6 +114,7 @@ func (m *member) groupDo(a group.Action) {
 		m.later(m.w.between(time.Millisecond, 20*time.Millisecond), "start", func() { m.startWorker(wk, a.Epoch) })
 	case group.ActDrain:
 		m.drain(m.workers[a.Queue])
+	case group.ActHurry: // rounds end by themselves here
 	case group.ActCommit:
 		for _, q := range m.core.Queues() {
 			if wk := m.workers[q.Queue]; wk != nil && wk.own != nil && !wk.draining {
@@ -115,6 +122,10 @@ func (m *member) groupDo(a group.Action) {
 			}
 		}
 	}
+}
+
+func (m *member) endRound(first group.Topic) {
+	m.groupStep(group.Input{Kind: group.InRound, Topics: []group.Topic{first, m.share(wire.RetryTopic(groupName))}})
 }
 
 // share is what a round finds; sometimes nobody knows.

@@ -1,0 +1,137 @@
+package runtime
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/streamd/streamd/internal/rocketmq/wire"
+	"github.com/streamd/streamd/runtime/internal/group"
+	"github.com/streamd/streamd/runtime/internal/queue"
+)
+
+const (
+	// parallelTopics bounds the topics that a round asks brokers about at once.
+	parallelTopics = 64
+	// patience is how long topics that are told wait for the others before their shares are applied ahead of the round's end.
+	patience = 500 * time.Millisecond
+)
+
+// errSuperseded ends the questions of a round when another round is wanted and only silent brokers hold it up.
+var errSuperseded = errors.New("the broker did not answer before the next round")
+
+// sight is what the brokers tell of a topic. Hold says why they do not.
+type sight struct {
+	index   int // in the order of the subscriptions
+	topic   string
+	queues  []Queue
+	members []string
+	hold    Hold
+}
+
+// look asks about all topics at once, so that none waits for another's broker.
+func (r *round) look(ctx context.Context, groupName string, names []string) <-chan sight {
+	sights := make(chan sight, len(names)) // room for all: who looks never waits for who decides
+	slots := make(chan struct{}, parallelTopics)
+	for i, name := range names {
+		r.m.calls.Go(func() {
+			slots <- struct{}{} // freed within the limit of see
+			defer func() { <-slots }()
+			s := r.see(ctx, groupName, name)
+			s.index = i
+			sights <- s
+		})
+	}
+	return sights
+}
+
+// see asks for a topic's queues and, when there are any, for the group's members.
+func (r *round) see(ctx context.Context, groupName, topic string) sight {
+	s := sight{topic: topic}
+	ctx, cancel := context.WithTimeout(ctx, 3*askLimit)
+	defer cancel()
+	var err error
+	if s.queues, err = r.m.s.broker.Queues(ctx, topic); err != nil {
+		s.hold = Hold{Kind: queue.HoldRouteUnknown, Text: unseen(ctx, err)}
+		return s
+	}
+	if len(s.queues) == 0 {
+		return s
+	}
+	if s.members, err = r.m.s.broker.Members(ctx, groupName, topic); err != nil {
+		s.hold = Hold{Kind: queue.HoldMembersUnknown, Text: unseen(ctx, err)}
+	}
+	return s
+}
+
+func unseen(ctx context.Context, err error) string {
+	if cause := context.Cause(ctx); errors.Is(cause, errSuperseded) {
+		return fmt.Sprintf("%v: %v", cause, err)
+	}
+	return err.Error()
+}
+
+// decideAll looks at the topics and decides in their order. Those whose brokers answer are given to part while others
+// are still silent; the result has all.
+func (r *round) decideAll(ctx context.Context, c *StreamConfig, names []string, part func([]group.Topic)) []group.Topic {
+	looking, supersede := context.WithCancelCause(ctx)
+	defer supersede(nil)
+	sights := r.look(looking, c.Group, names)
+	r.lookAtRetryTopic(ctx, wire.RetryTopic(c.Group)) // before anything is handled that may have to go there
+	tick := time.NewTicker(patience)
+	defer tick.Stop()
+	silent := time.After(askLimit)
+	var hurry <-chan struct{} // heard once brokers had their time
+	var fresh []sight
+	topics := make([]group.Topic, len(names))
+	for left := len(names); left > 0; {
+		select {
+		case s := <-sights:
+			fresh = append(fresh, s)
+			if left--; left > 0 {
+				continue
+			}
+		case <-tick.C:
+		case <-silent:
+			hurry = r.hurry
+			continue
+		case <-hurry:
+			supersede(errSuperseded)
+			continue
+		}
+		if decided := r.decideSome(ctx, c, fresh, topics); left > 0 && len(decided) > 0 {
+			part(decided)
+		}
+		fresh = fresh[:0]
+	}
+	return topics
+}
+
+func (r *round) decideSome(ctx context.Context, c *StreamConfig, sights []sight, topics []group.Topic) (decided []group.Topic) {
+	slices.SortFunc(sights, func(a, b sight) int { return cmp.Compare(a.index, b.index) })
+	for i := range sights {
+		t := r.topic(ctx, c, &sights[i])
+		topics[sights[i].index] = t
+		decided = append(decided, t)
+	}
+	return decided
+}
+
+// sooner tells a round under way that another one is wanted. It never blocks.
+func (r *round) sooner() {
+	select {
+	case r.hurry <- struct{}{}:
+	default:
+	}
+}
+
+// unhurried forgets a wish that came after the round that it was for.
+func (r *round) unhurried() {
+	select {
+	case <-r.hurry:
+	default:
+	}
+}
