@@ -213,10 +213,7 @@ func (s *Settler) start(ctx context.Context) {
 func (s *Settler) settle(j *Job) {
 	j.endSpans(nil)
 	for i := range j.Items {
-		d := j.Items[i].D
-		if late := d.Own.Settle([]*queue.Delivery{d}); late > 0 {
-			s.count(func(c *Counters) { c.Late++ })
-		}
+		s.settled(j.Items[i].D)
 	}
 	skipped := j.step.Kind == StepSkip
 	s.finish(j, func(c *Counters) {
@@ -224,6 +221,13 @@ func (s *Settler) settle(j *Job) {
 			c.Skipped++
 		}
 	})
+}
+
+// settled tells the window, and counts what comes after its end: it is durable, and will be delivered once more.
+func (s *Settler) settled(d *queue.Delivery) {
+	if late := d.Own.Settle([]*queue.Delivery{d}); late > 0 {
+		s.count(func(c *Counters) { c.Late++ })
+	}
 }
 
 func (s *Settler) drop(j *Job) {
@@ -252,7 +256,8 @@ func (s *Settler) after(r *result) {
 	j := r.job
 	if r.outcome == OutcomeDone {
 		s.counted(j)
-		s.next(j, Step{Kind: StepSettle})
+		j.step = Step{Kind: StepSettle}
+		s.settle(j) // also when the ownership has ended: it is durable now, which is to be counted
 		return
 	}
 	s.count(func(c *Counters) { c.Refusals++ })
@@ -291,7 +296,7 @@ func (s *Settler) split(j *Job) {
 			continue
 		}
 		endSpan(it.D, j.Verdict, nil)
-		it.D.Own.Settle([]*queue.Delivery{it.D})
+		s.settled(it.D)
 	}
 	j.Items = rest
 }
