@@ -19,23 +19,24 @@ const maxPending = 32 << 20
 
 // Broker is one broker with its name server. Its methods are safe for concurrent use.
 type Broker struct {
-	config  Config
-	server  *remote.Server
-	names   *NameServer
-	faults  *Faults
-	store   *memstore.Store
-	topics  *topicTable
-	groups  *groupTable
-	members *memberTable
-	offsets *offsetTable
-	locks   *lockTable
-	holds   *holdTable
-	delays  *schedule
-	timers  *timers
-	halves  *halfTable
-	ids     *idMaker
-	changes *changes
-	handle  map[code]handler
+	config      Config
+	server      *remote.Server
+	names       *NameServer
+	faults      *Faults
+	store       *memstore.Store
+	topics      *topicTable
+	groups      *groupTable
+	members     *memberTable
+	offsets     *offsetTable
+	locks       *lockTable
+	holds       *holdTable
+	delays      *schedule
+	timers      *timers
+	halves      *halfTable
+	ids         *idMaker
+	expressions *expressionTable
+	changes     *changes
+	handle      map[code]handler
 
 	mu      sync.Mutex
 	address string         // advertised
@@ -47,20 +48,21 @@ type Broker struct {
 func New(c Config) *Broker {
 	c = c.withDefaults()
 	b := &Broker{
-		config:  c,
-		names:   c.NameServer,
-		faults:  newFaults(),
-		store:   memstore.New(),
-		topics:  newTopicTable(c),
-		groups:  newGroupTable(c),
-		members: newMemberTable(c.MemberTTL),
-		offsets: newOffsetTable(),
-		locks:   newLockTable(c.LockTTL),
-		holds:   newHoldTable(),
-		halves:  newHalfTable(c),
-		ids:     newIDMaker(),
-		changes: newChanges(),
-		handle:  handlers(),
+		config:      c,
+		names:       c.NameServer,
+		faults:      newFaults(),
+		store:       memstore.New(),
+		topics:      newTopicTable(c),
+		groups:      newGroupTable(c),
+		members:     newMemberTable(c.MemberTTL),
+		offsets:     newOffsetTable(),
+		locks:       newLockTable(c.LockTTL),
+		holds:       newHoldTable(),
+		halves:      newHalfTable(c),
+		ids:         newIDMaker(),
+		expressions: newExpressionTable(),
+		changes:     newChanges(),
+		handle:      handlers(),
 	}
 	if b.names == nil {
 		b.names = NewNameServer(NameServerConfig{})

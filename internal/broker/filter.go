@@ -5,27 +5,57 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/streamd/streamd/internal/broker/memstore"
+	"github.com/streamd/streamd/internal/broker/remote"
+	"github.com/streamd/streamd/internal/broker/sql92"
 	"github.com/streamd/streamd/internal/rocketmq/wire"
 )
 
-// filter lets messages pass by the hash of their tags. The broker never compares the text: clients do.
+// filter lets messages pass by the hash of their tags, or by an expression over their properties. The broker never
+// compares the text of tags: clients do.
 type filter struct {
 	all    bool
 	hashes []int32
+	sql    *sql92.Expression
 }
 
-// match is the filter in the store's form; nil = everything passes.
+// match is a filter of tags in the store's form; nil = everything passes.
 func (f filter) match() func(int32) bool {
 	if f.all {
 		return nil
 	}
-	return f.accepts
+	return f.acceptsTag
 }
 
-func (f filter) accepts(hash int32) bool { return f.all || slices.Contains(f.hashes, hash) }
+func (f filter) acceptsTag(hash int32) bool { return f.all || slices.Contains(f.hashes, hash) }
+
+// accepts tells whether a stored message passes.
+func (f filter) accepts(hash int32, raw []byte) bool {
+	if f.sql == nil {
+		return f.acceptsTag(hash)
+	}
+	var m wire.Message
+	if _, err := m.Decode(raw); err != nil {
+		return false
+	}
+	return f.sql.Matches(func(name string) (string, bool) { return lastProperty(m.Properties, name) })
+}
+
+// lastProperty is a property as Java's map has it: the parts of a batch repeat names, and the last one counts.
+func lastProperty(text []byte, name string) (value string, ok bool) {
+	for n, v := range wire.Properties(text) {
+		if string(n) == name {
+			value, ok = string(v), true
+		}
+	}
+	return value, ok
+}
 
 // isTag tells whether an expression is one of tags, which it also is when it does not say.
 func isTag(kind string) bool { return kind == "" || kind == "TAG" }
+
+// isSQL tells whether an expression is SQL92.
+func isSQL(kind string) bool { return kind == "SQL92" }
 
 var errNoTags = errors.New("the expression has separators but no tag")
 
@@ -46,10 +76,107 @@ func parseTags(expression string) (filter, error) {
 	return f, nil
 }
 
-// registeredFilter is what a registered subscription lets pass: all if its text is exactly "*", else the codes that came with it.
-func registeredFilter(s wire.SubscriptionData) filter {
-	if s.SubString == "*" {
-		return filter{all: true}
+// registeredFilter is what a registered subscription lets pass: all if its text is exactly "*", else the codes that came
+// with it, or its expression.
+func (b *Broker) registeredFilter(s wire.SubscriptionData) (filter, error) {
+	if isSQL(s.ExpressionType) {
+		e, err := b.expressions.get(s.SubString)
+		return filter{sql: e}, err
 	}
-	return filter{hashes: s.CodeSet}
+	if s.SubString == "*" {
+		return filter{all: true}, nil
+	}
+	return filter{hashes: s.CodeSet}, nil
+}
+
+// chooseFilter takes the expression of the request, or what the group's heartbeats registered.
+func (b *Broker) chooseFilter(p *pull) *remote.Answer {
+	if p.flags&pullHasExpression != 0 {
+		return b.chooseSent(p)
+	}
+	s, model, known, subscribed := b.members.subscription(p.group, p.topic)
+	switch {
+	case !known:
+		return headed(wire.RespSubscriptionNotExist, "the consumer's group info not exist"+faq)
+	case model == wire.Broadcasting && !b.mayBroadcast(p.group):
+		return headed(wire.RespNoPermission, "the consumer group["+p.group+"] can not consume by broadcast way")
+	case !subscribed:
+		return headed(wire.RespSubscriptionNotExist, "the consumer's subscription not exist"+faq)
+	case s.SubVersion < p.subscriptionVersion:
+		return headed(wire.RespSubscriptionNotLatest, "the consumer's subscription not latest")
+	case !isTag(s.ExpressionType) && !isSQL(s.ExpressionType):
+		return headed(wire.RespSystemError, unknownFilter(s.ExpressionType))
+	}
+	f, err := b.registeredFilter(s)
+	if err != nil {
+		// A heartbeat is never refused, so this is where a bad expression that came with one shows.
+		return headed(wire.RespFilterDataNotExist, "The broker's consumer filter data is not exist!Your expression may be wrong! "+err.Error())
+	}
+	p.filter = f
+	return nil
+}
+
+// chooseSent takes the expression that came with the pull. RocketMQ lets everything pass when SQL92 of a pull is wrong
+// (vectors/README.md 4.4); here it is refused.
+func (b *Broker) chooseSent(p *pull) (bad *remote.Answer) {
+	var err error
+	switch {
+	case isTag(p.kind):
+		p.filter, err = parseTags(p.expression)
+	case isSQL(p.kind):
+		p.filter.sql, err = b.expressions.get(p.expression)
+	default:
+		return headed(wire.RespSystemError, unknownFilter(p.kind))
+	}
+	if err != nil {
+		return headed(wire.RespSubscriptionParseFailed, "parse the consumer's subscription failed: "+err.Error())
+	}
+	return nil
+}
+
+func unknownFilter(kind string) string {
+	return "The broker does not support consumer to filter message by " + kind
+}
+
+// sqlPage is how many messages are taken from the store at a time while an expression looks for those that match.
+const sqlPage = 64
+
+// readMatching reads a queue through an expression. As with tags, what it has looked at is behind the reader, matching
+// or not, and it looks at no more than limits.Scan.
+func (b *Broker) readMatching(p *pull, limits memstore.Limits) memstore.Result {
+	page := memstore.Limits{Messages: min(sqlPage, limits.Scan), Bytes: 1 << 20}
+	result := b.store.Read(p.topic, p.queue, p.offset, page, nil)
+	if result.Status != memstore.Found {
+		return result
+	}
+	var found [][]byte
+	size, next := 0, p.offset
+	for scanned := 0; ; {
+		for _, raw := range result.Messages {
+			if p.filter.accepts(0, raw) {
+				if full := len(found) >= limits.Messages || size+len(raw) > limits.Bytes; full && len(found) > 0 {
+					return matched(result, found, next)
+				}
+				found, size = append(found, raw), size+len(raw)
+			}
+			next++
+		}
+		if scanned += len(result.Messages); scanned >= limits.Scan {
+			return matched(result, found, next)
+		}
+		page.Messages = min(sqlPage, limits.Scan-scanned)
+		more := b.store.Read(p.topic, p.queue, next, page, nil)
+		if more.Status != memstore.Found {
+			return matched(result, found, next)
+		}
+		result = more
+	}
+}
+
+func matched(r memstore.Result, found [][]byte, next int64) memstore.Result {
+	r.Messages, r.Next = found, next
+	if len(found) == 0 {
+		r.Status = memstore.NoMatchedMessage
+	}
+	return r
 }

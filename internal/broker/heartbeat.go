@@ -100,18 +100,21 @@ func (b *Broker) onConsumerList(r *remote.Request) *remote.Answer {
 	return a
 }
 
-// onCheckClient is 46. SQL92 is off, as it is in RocketMQ by default (enablePropertyFilter=false).
+// onCheckClient is 46: whether the broker can filter as the member wants. It is asked for SQL92 only.
 func (b *Broker) onCheckClient(r *remote.Request) *remote.Answer {
 	var body wire.CheckClientBody
 	if bad := readBody(r, &body); bad != nil {
 		return bad
 	}
-	if isTag(body.SubscriptionData.ExpressionType) {
+	s := body.SubscriptionData
+	switch {
+	case isTag(s.ExpressionType):
 		return plain(wire.RespSuccess, "")
+	case !isSQL(s.ExpressionType):
+		return plain(wire.RespSystemError, unknownFilter(s.ExpressionType))
 	}
-	return plain(wire.RespSystemError, noSQL(body.SubscriptionData.ExpressionType))
-}
-
-func noSQL(expressionType string) string {
-	return "The broker does not support consumer to filter message by " + expressionType
+	if _, err := b.expressions.get(s.SubString); err != nil {
+		return plain(wire.RespSubscriptionParseFailed, "the filter of topic "+s.Topic+" cannot be parsed: "+err.Error())
+	}
+	return plain(wire.RespSuccess, "")
 }

@@ -138,7 +138,7 @@ func (b *Broker) resume(p *pull) {
 func (b *Broker) arrived(topic string, queue int32, records []memstore.Record) {
 	woken := b.holds.takeMatching(topicQueue{topic, queue}, func(p *pull) bool {
 		for _, r := range records {
-			if p.filter.accepts(r.TagHash) {
+			if p.filter.accepts(r.TagHash, r.Raw) {
 				return true
 			}
 		}

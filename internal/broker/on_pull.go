@@ -91,36 +91,6 @@ func (b *Broker) checkPull(p *pull) *remote.Answer {
 	return nil
 }
 
-// chooseFilter takes the expression of the request, or what the group's heartbeats registered.
-func (b *Broker) chooseFilter(p *pull) *remote.Answer {
-	if p.flags&pullHasExpression != 0 {
-		if !isTag(p.kind) {
-			return headed(wire.RespSystemError, noSQL(p.kind))
-		}
-		f, err := parseTags(p.expression)
-		if err != nil {
-			return headed(wire.RespSubscriptionParseFailed, "parse the consumer's subscription failed")
-		}
-		p.filter = f
-		return nil
-	}
-	s, model, known, subscribed := b.members.subscription(p.group, p.topic)
-	switch {
-	case !known:
-		return headed(wire.RespSubscriptionNotExist, "the consumer's group info not exist"+faq)
-	case model == wire.Broadcasting && !b.mayBroadcast(p.group):
-		return headed(wire.RespNoPermission, "the consumer group["+p.group+"] can not consume by broadcast way")
-	case !subscribed:
-		return headed(wire.RespSubscriptionNotExist, "the consumer's subscription not exist"+faq)
-	case s.SubVersion < p.subscriptionVersion:
-		return headed(wire.RespSubscriptionNotLatest, "the consumer's subscription not latest")
-	case !isTag(s.ExpressionType):
-		return headed(wire.RespSystemError, noSQL(s.ExpressionType))
-	}
-	p.filter = registeredFilter(s)
-	return nil
-}
-
 func (b *Broker) mayBroadcast(group string) bool {
 	g, ok := b.groups.get(group)
 	return ok && g.ConsumeBroadcastEnable
@@ -135,9 +105,16 @@ func (b *Broker) tryPull(p *pull) (a *remote.Answer, nothing bool) {
 	limits := memstore.Limits{
 		Messages: max(min(p.max, b.config.PullMessages), 1), Bytes: b.config.PullBytes, Scan: max(scanLimit, p.max),
 	}
-	result := b.store.Read(p.topic, p.queue, p.offset, limits, p.filter.match())
+	result := b.read(p, limits)
 	c := pullCode(result.Status, p.offset)
 	return pullAnswer(c, result), c == wire.RespPullNotFound
+}
+
+func (b *Broker) read(p *pull, limits memstore.Limits) memstore.Result {
+	if p.filter.sql != nil {
+		return b.readMatching(p, limits)
+	}
+	return b.store.Read(p.topic, p.queue, p.offset, limits, p.filter.match())
 }
 
 // pullCode is the response code of a status, consumer-semantics.md 3.8.

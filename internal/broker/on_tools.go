@@ -108,7 +108,7 @@ func (b *Broker) onRuntimeInfo(*remote.Request) *remote.Answer {
 
 // onBrokerConfig is 26: the settings that tools look for, as properties text.
 func (b *Broker) onBrokerConfig(*remote.Request) *remote.Answer {
-	settings := "brokerName=" + b.config.Name + "\nbrokerClusterName=" + b.config.Cluster + "\nbrokerId=0\nenablePropertyFilter=false\n" +
+	settings := "brokerName=" + b.config.Name + "\nbrokerClusterName=" + b.config.Cluster + "\nbrokerId=0\nenablePropertyFilter=true\n" +
 		"autoCreateTopicEnable=" + strconv.FormatBool(!b.config.NoTopicCreation) +
 		"\nautoCreateSubscriptionGroup=" + strconv.FormatBool(!b.config.NoGroupCreation) +
 		"\nuseServerSideResetOffset=" + strconv.FormatBool(!b.config.PushResets) + "\n"

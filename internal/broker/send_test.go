@@ -145,10 +145,6 @@ func TestPull_subscriptionRules(t *testing.T) {
 	if a := c.call(wire.ReqPullMessage, e, nil); a.ResponseCode() != wire.RespSubscriptionParseFailed {
 		t.Errorf("no tag: %d", a.Code)
 	}
-	e["expressionType"], e["subscription"] = "SQL92", "a > 1"
-	if a := c.call(wire.ReqPullMessage, e, nil); a.Code != 1 {
-		t.Errorf("SQL92: %d", a.Code)
-	}
 	registered := pullFields("G", "T", 0, 0, 0)
 	registered["sysFlag"] = 0
 	pull := func() wire.ResponseCode {
