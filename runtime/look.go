@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/streamd/streamd/internal/rocketmq"
 	"github.com/streamd/streamd/internal/rocketmq/wire"
 	"github.com/streamd/streamd/runtime/internal/group"
 	"github.com/streamd/streamd/runtime/internal/queue"
@@ -55,7 +56,7 @@ func (r *round) see(ctx context.Context, groupName, topic string) sight {
 	defer cancel()
 	var err error
 	if s.queues, err = r.m.s.broker.Queues(ctx, topic); err != nil {
-		s.hold = Hold{Kind: queue.HoldRouteUnknown, Text: unseen(ctx, err)}
+		s.hold = Hold{Kind: queue.HoldRouteUnknown, Text: unseen(ctx, err) + whatMakes(topic, err)}
 		return s
 	}
 	if len(s.queues) == 0 {
@@ -72,6 +73,17 @@ func unseen(ctx context.Context, err error) string {
 		return fmt.Sprintf("%v: %v", cause, err)
 	}
 	return err.Error()
+}
+
+// whatMakes tells what brings a topic that is not there into being; "" when that is not what is wrong.
+func whatMakes(topic string, err error) string {
+	switch {
+	case !errors.Is(err, rocketmq.ErrTopicNotFound):
+		return ""
+	case wire.IsRetryTopic(topic):
+		return "; a broker makes it when the group's first heartbeat reaches it"
+	}
+	return "; it is taken up as soon as somebody creates it: mqadmin updateTopic -c CLUSTER -t " + topic + " -r 8 -w 8"
 }
 
 // decideAll looks at the topics and decides in their order. Those whose brokers answer are given to part while others

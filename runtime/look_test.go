@@ -160,3 +160,23 @@ var (
 	_ runtime.Broker = (*partlySilent)(nil)
 	_ runtime.Broker = (*slowMembers)(nil)
 )
+
+// A topic that is not there yet is what the status names first, not the retry topic that follows from it.
+func TestMissingTopicIsNamedWithWhatMakesIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, 4, ack)
+		e := r.start(r.config("c1", func(s *runtime.StreamConfig) {
+			s.Subscriptions = []runtime.Subscription{{Topic: "later"}}
+		}))
+		wait(2 * time.Second)
+		if h := e.Status().Streams[0].Holds; len(h) == 0 || !strings.HasPrefix(h[0].Text, "later: ") || !strings.Contains(h[0].Text, "mqadmin updateTopic -c CLUSTER -t later") {
+			t.Errorf("holds are %+v", h)
+		}
+		r.cluster.CreateTopic("later", 4)
+		wait(2 * time.Second)
+		if got := ownedOf(e, "later"); len(got) != 4 {
+			t.Errorf("owns %v of the topic that was created", got)
+		}
+		r.stop(e)
+	})
+}

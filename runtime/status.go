@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/streamd/streamd/internal/frame"
+	"github.com/streamd/streamd/internal/rocketmq/wire"
 	"github.com/streamd/streamd/runtime/internal/dispatch"
 	"github.com/streamd/streamd/runtime/internal/group"
 	"github.com/streamd/streamd/runtime/internal/queue"
@@ -142,6 +143,18 @@ func (s *stream) status() StreamStatus {
 	return st
 }
 
+// causesFirst orders holds for readers who look at the first one: the retry topic is made by the first heartbeat, so its
+// absence mostly follows from what is wrong with a subscribed topic.
+func causesFirst(a, b Hold) int {
+	if ra, rb := wire.IsRetryTopic(a.Text), wire.IsRetryTopic(b.Text); ra != rb {
+		if ra {
+			return 1
+		}
+		return -1
+	}
+	return strings.Compare(a.Text, b.Text)
+}
+
 func (m *member) read(st *StreamStatus) {
 	now := m.s.rt.Now()
 	m.mu.Lock()
@@ -162,7 +175,7 @@ func (m *member) read(st *StreamStatus) {
 		st.Holds = append(st.Holds, h)
 	}
 	m.mu.Unlock()
-	slices.SortFunc(st.Holds, func(a, b Hold) int { return strings.Compare(a.Text, b.Text) })
+	slices.SortFunc(st.Holds, causesFirst)
 	st.Counters.Group = counts
 	st.Counters.Queues = past
 	for _, q := range queues {

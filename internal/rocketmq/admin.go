@@ -49,7 +49,8 @@ func (c *Client) TopicStats(ctx context.Context, broker, topic string) (*wire.To
 }
 
 // CreateTopic makes a topic, or changes its queues, at every broker of the cluster that has a master (17). Name servers
-// know it when CreateTopic returns, or a moment later. perm 0 = read and write.
+// know it when CreateTopic returns, or a moment later. perm 0 = read and write. ErrNoBroker when no master is registered at
+// the name servers, as in the first seconds of a cluster.
 func (c *Client) CreateTopic(ctx context.Context, topic string, queues, perm int32) error {
 	if err := wire.ValidateTopic(topic); err != nil {
 		return fmt.Errorf("creating a topic: %w", err)
@@ -61,14 +62,16 @@ func (c *Client) CreateTopic(ctx context.Context, topic string, queues, perm int
 	if err != nil {
 		return fmt.Errorf("creating topic %s: %w", topic, err)
 	}
-	names := slices.Sorted(maps.Keys(info.Brokers))
-	errs := forEach(names, func(name string) error {
-		addr, ok := info.Brokers[name].Addrs[masterID]
-		if !ok {
-			return nil
+	var masters []BrokerAddr
+	for _, name := range slices.Sorted(maps.Keys(info.Brokers)) {
+		if addr, ok := info.Brokers[name].Addrs[masterID]; ok {
+			masters = append(masters, BrokerAddr{Name: name, Addr: dialable(addr)})
 		}
-		return c.createTopicAt(ctx, BrokerAddr{Name: name, Addr: dialable(addr)}, topic, queues, perm)
-	})
+	}
+	if len(masters) == 0 {
+		return fmt.Errorf("creating topic %s: %w: the name servers know no broker with a master", topic, ErrNoBroker)
+	}
+	errs := forEach(masters, func(to BrokerAddr) error { return c.createTopicAt(ctx, to, topic, queues, perm) })
 	c.routes.expedite(topic)
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("creating topic %s: %w", topic, err)

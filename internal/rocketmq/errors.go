@@ -9,9 +9,9 @@ import (
 
 // Sentinels some caller branches on.
 var (
-	ErrTopicNotFound  = errors.New("topic not found")            // no name server knows it (17)
-	ErrDuplicateGroup = errors.New("group joined twice")         // same group in one client
-	ErrNoBroker       = errors.New("no broker serves the queue") // route known, no address
+	ErrTopicNotFound  = errors.New("topic not found")     // no name server knows it (17)
+	ErrDuplicateGroup = errors.New("group joined twice")  // same group in one client
+	ErrNoBroker       = errors.New("no broker serves it") // route known, no address
 
 	// ErrNoNameServer means that no name server answered: nothing is known, as opposed to ErrTopicNotFound.
 	ErrNoNameServer = errors.New("no name server answers")

@@ -89,8 +89,8 @@ func (b *Client) Queues(_ context.Context, name string) ([]sdk.Queue, error) {
 	b.c.mu.Lock()
 	defer b.c.mu.Unlock()
 	t := b.c.topics[name]
-	if t == nil {
-		return nil, rocketmq.ErrTopicNotFound
+	if t == nil || len(t.queues) == 0 { // a topic may have watchers before it is there
+		return nil, fmt.Errorf("finding the queues of %s: %w", name, rocketmq.ErrTopicNotFound)
 	}
 	qs := make([]sdk.Queue, len(t.queues))
 	for i := range qs {
