@@ -24,15 +24,18 @@ func newHooks(s *stream) dispatch.Hooks {
 	return &hooks{s: s, info: AttemptInfo{Stream: s.name, Group: c.Group, Handler: c.Handler, ClientID: s.broker.ClientID()}}
 }
 
-// fill describes d. The identity is borrowed from a buffer that the next call overwrites: a string of its own for each
-// message would be the only allocation of an attempt.
-func (h *hooks) fill(d *queue.Delivery, identity bool) *AttemptInfo {
-	h.info.Queue, h.info.Topic, h.info.Number, h.info.Message = d.Queue, d.Topic, d.Attempt, &d.Msg
-	h.text = h.text[:0]
-	if identity {
-		h.text = d.AppendIdentity(h.text)
-	}
-	h.info.Identity = unsafe.String(unsafe.SliceData(h.text), len(h.text))
+// shared describes what messages of one queue and topic have in common.
+func (h *hooks) shared(d *queue.Delivery) *AttemptInfo {
+	h.info.Queue, h.info.Topic = d.Queue, d.Topic
+	h.info.Number, h.info.Message, h.info.Identity, h.info.TraceParent, h.info.Span = 0, nil, "", nil, nil
+	return &h.info
+}
+
+// fill describes d. The identity is lent by the caller: a string of its own for each message would be the only allocation
+// of an attempt.
+func (h *hooks) fill(d *queue.Delivery, identity []byte) *AttemptInfo {
+	h.info.Queue, h.info.Topic, h.info.Number, h.info.Message, h.info.TraceParent = d.Queue, d.Topic, d.Attempt, &d.Msg, d.Props.TraceParent
+	h.info.Identity = unsafe.String(unsafe.SliceData(identity), len(identity))
 	h.info.Span = nil
 	if d.Span != nil {
 		h.info.Span = d.Span
@@ -40,22 +43,41 @@ func (h *hooks) fill(d *queue.Delivery, identity bool) *AttemptInfo {
 	return &h.info
 }
 
+// Begun implements dispatch.Hooks.
+func (h *hooks) Begun(d *queue.Delivery, n int) {
+	if h.s.rt.Observer != nil {
+		h.s.rt.Observer.Begun(h.shared(d), n)
+	}
+}
+
 // Attempt implements dispatch.Hooks.
-func (h *hooks) Attempt(d *queue.Delivery, batch int, trace *[frame.TraceSize]byte) {
+func (h *hooks) Attempt(d *queue.Delivery, identity []byte, batch int, trace *[frame.TraceSize]byte) {
 	if h.s.rt.Observer == nil {
 		return
 	}
 	h.info.BatchSize = batch
-	if span := h.s.rt.Observer.Attempt(h.fill(d, true), trace); span != nil {
+	if span := h.s.rt.Observer.Attempt(h.fill(d, identity), trace); span != nil {
 		d.Span = span
+	}
+}
+
+// Acked implements dispatch.Hooks.
+func (h *hooks) Acked(d *queue.Delivery, n int, took time.Duration) {
+	if h.s.rt.Observer != nil {
+		h.s.rt.Observer.Acked(h.shared(d), n, took)
 	}
 }
 
 // Answered implements dispatch.Hooks.
 func (h *hooks) Answered(d *queue.Delivery, v frame.Verdict, took time.Duration) {
-	if h.s.rt.Observer != nil {
-		h.s.rt.Observer.Answered(h.fill(d, v.Kind != frame.VerdictAck), v, took)
+	if h.s.rt.Observer == nil {
+		return
 	}
+	h.text = h.text[:0]
+	if v.Kind != frame.VerdictAck {
+		h.text = d.AppendIdentity(h.text)
+	}
+	h.s.rt.Observer.Answered(h.fill(d, h.text), v, took)
 }
 
 // Failed implements dispatch.Hooks.

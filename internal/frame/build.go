@@ -3,6 +3,7 @@ package frame
 import (
 	"slices"
 	"strings"
+	"unsafe"
 )
 
 // Record is one record on its way into a Builder. What is zero costs nothing when no record of the batch uses it.
@@ -24,6 +25,7 @@ type Record struct {
 type Builder struct {
 	records Records
 	index   map[string]uint32 // of records.Dict, for the entries that the last record did not have
+	ids     []byte            // of borrowed records
 }
 
 // Records returns what was appended. It is valid until the next Append or Reset.
@@ -33,17 +35,53 @@ func (b *Builder) Records() *Records { return &b.records }
 func (b *Builder) Len() int { return b.records.Len() }
 
 // PayloadSize returns the bytes of ids, keys, properties and bodies so far: what a limit on a batch's bytes counts.
-func (b *Builder) PayloadSize() int { return len(b.records.Payload) }
+func (b *Builder) PayloadSize() int { return b.records.payloadSize() }
 
 // Reset empties the builder and keeps its memory.
 func (b *Builder) Reset() {
 	b.records.Reset()
 	clear(b.index)
+	b.ids = b.ids[:0]
 }
 
 // Append copies one record. Text that is not UTF-8 is repaired in topic, broker and tag, because the contract's strings
 // are UTF-8; id, keys, properties and body are bytes and stay as they are.
 func (b *Builder) Append(rec *Record) {
+	b.columns(rec)
+	r := &b.records
+	p := r.Payload
+	p = append(p, rec.ID...)
+	idEnd := len(p)
+	p = append(p, rec.Keys...)
+	keysEnd := len(p)
+	p = append(p, rec.Properties...)
+	propertiesEnd := len(p)
+	p = append(p, rec.Body...)
+	r.End = append(r.End, uint32(idEnd), uint32(keysEnd), uint32(propertiesEnd), uint32(len(p)))
+	r.Payload = p
+}
+
+// Borrow is Append that copies neither keys, properties nor body: they are the caller's until the next Reset and must not
+// change before. So the payload is copied once, into the frame. One Builder takes either Append or Borrow between resets.
+func (b *Builder) Borrow(rec *Record) {
+	b.columns(rec)
+	r := &b.records
+	start := len(b.ids)
+	b.ids = append(b.ids, rec.ID...)
+	id, keys := b.ids[start:len(b.ids):len(b.ids)], unsafe.Slice(unsafe.StringData(rec.Keys), len(rec.Keys))
+	r.Parts = append(r.Parts, id, keys, rec.Properties, rec.Body)
+	end := uint32(0)
+	if n := len(r.End); n > 0 {
+		end = r.End[n-1]
+	}
+	for _, part := range r.Parts[len(r.Parts)-4:] {
+		end += uint32(len(part))
+		r.End = append(r.End, end)
+	}
+}
+
+// columns appends what does not stand in the payload.
+func (b *Builder) columns(rec *Record) {
 	r := &b.records
 	i := r.Len()
 	if len(r.Dict) == 0 {
@@ -66,16 +104,6 @@ func (b *Builder) Append(rec *Record) {
 			r.Trace = extend(r.Trace, (i+1)*TraceSize)
 		}
 	}
-	p := r.Payload
-	p = append(p, rec.ID...)
-	idEnd := len(p)
-	p = append(p, rec.Keys...)
-	keysEnd := len(p)
-	p = append(p, rec.Properties...)
-	propertiesEnd := len(p)
-	p = append(p, rec.Body...)
-	r.End = append(r.End, uint32(idEnd), uint32(keysEnd), uint32(propertiesEnd), uint32(len(p)))
-	r.Payload = p
 }
 
 // intern returns the index of s in the dictionary. Neighbors mostly share topic, broker and tag, so the last entry of the

@@ -42,6 +42,38 @@ func TestBuilderKeepsEveryPart(t *testing.T) {
 	}
 }
 
+func TestBorrowedRecordsMakeTheSameFrame(t *testing.T) {
+	src := sampleRecords(300)
+	var copied, borrowed frame.Builder
+	for round := range 2 { // a second time in memory that was used
+		copied.Reset()
+		borrowed.Reset()
+		for i := range src.Len() {
+			rec := src.Record(i)
+			copied.Append(&rec)
+			borrowed.Borrow(&rec)
+		}
+		r := borrowed.Records()
+		if err := r.Validate(); err != nil {
+			t.Fatal(err)
+		}
+		one, two := frame.Batch{Seq: 7, Records: *copied.Records()}, frame.Batch{Seq: 7, Records: *r}
+		e, f := frame.EncodeBatch(&one), frame.EncodeBatch(&two)
+		got := f.Append(nil)
+		if !bytes.Equal(e.Append(nil), got) || f.Size() != len(got) {
+			t.Fatalf("round %d: %d bytes borrowed, %d copied", round, f.Size(), e.Size())
+		}
+		if borrowed.PayloadSize() != copied.PayloadSize() {
+			t.Errorf("payload of %d bytes borrowed, %d copied", borrowed.PayloadSize(), copied.PayloadSize())
+		}
+		for i := range src.Len() {
+			if want, have := src.Record(i), r.Record(i); !cmp.Equal(have, want, emptyAsNil) {
+				t.Fatalf("record %d: %s", i, cmp.Diff(have, want, emptyAsNil))
+			}
+		}
+	}
+}
+
 func TestBuilderRepairsTextOfTheDictionary(t *testing.T) {
 	var b frame.Builder
 	b.Append(&frame.Record{Topic: "T", Tag: "\xffx", ID: "\xff"})

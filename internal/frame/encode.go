@@ -142,7 +142,7 @@ func (r *Records) size() (s recordsSize) {
 	s.attempt, s.strand = sizeColumn(r.Attempt), sizeColumn(r.Strand)
 	s.total += sizeBytes(s.topic) + sizeBytes(s.broker) + sizeBytes(s.tag) + sizeBytes(s.queueID) + sizeBytes(s.offset) +
 		sizeBytes(s.attempt) + sizeBytes(s.strand) + sizeBytes(8*len(r.BornMillis)) + sizeBytes(8*len(r.StoreMillis)) +
-		sizeBytes(4*len(r.End)) + sizeBytes(len(r.Trace)) + sizeBytes(len(r.Payload))
+		sizeBytes(4*len(r.End)) + sizeBytes(len(r.Trace)) + sizeBytes(r.payloadSize())
 	return s
 }
 
@@ -161,7 +161,16 @@ func (r *Records) append(dst []byte, s *recordsSize) []byte {
 	dst = appendColumn(dst, fieldStrand, s.strand, r.Strand)
 	dst = appendFixed32(dst, fieldEnd, r.End)
 	dst = appendBytes(dst, fieldTrace, r.Trace)
-	return appendBytes(dst, fieldPayload, r.Payload)
+	if len(r.Parts) == 0 {
+		return appendBytes(dst, fieldPayload, r.Payload)
+	}
+	if n := r.payloadSize(); n > 0 {
+		dst = appendHead(dst, fieldPayload, n)
+	}
+	for _, part := range r.Parts {
+		dst = append(dst, part...)
+	}
+	return dst
 }
 
 // grow returns dst with room for n more bytes.

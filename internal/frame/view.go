@@ -12,31 +12,42 @@ func (r *Records) Reset() {
 	r.Offset, r.BornMillis, r.StoreMillis = r.Offset[:0], r.BornMillis[:0], r.StoreMillis[:0]
 	r.Attempt, r.Strand, r.End = r.Attempt[:0], r.Strand[:0], r.End[:0]
 	r.Trace, r.Payload = r.Trace[:0], r.Payload[:0]
+	clear(r.Parts) // what was borrowed is its owner's alone again
+	r.Parts = r.Parts[:0]
 }
 
 // The accessors below want a valid index and columns that pass Validate. What they return aliases the columns.
 
 // ID returns the message id of record i.
-func (r *Records) ID(i int) []byte {
-	start := uint32(0)
-	if i > 0 {
-		start = r.End[4*i-1]
-	}
-	return r.Payload[start:r.End[4*i]:r.End[4*i]]
-}
+func (r *Records) ID(i int) []byte { return r.part(4 * i) }
 
 // Keys returns the keys of record i, separated by spaces.
-func (r *Records) Keys(i int) []byte { return r.part(4 * i) }
+func (r *Records) Keys(i int) []byte { return r.part(4*i + 1) }
 
 // Properties returns the properties of record i in RocketMQ's text form.
-func (r *Records) Properties(i int) []byte { return r.part(4*i + 1) }
+func (r *Records) Properties(i int) []byte { return r.part(4*i + 2) }
 
 // Body returns the body of record i.
-func (r *Records) Body(i int) []byte { return r.part(4*i + 2) }
+func (r *Records) Body(i int) []byte { return r.part(4*i + 3) }
 
-// part returns the payload between an end and the next; its capacity ends there too, so that an append copies.
-func (r *Records) part(end int) []byte {
-	return r.Payload[r.End[end]:r.End[end+1]:r.End[end+1]]
+// part returns the payload up to an end, from the end before; its capacity ends there too, so that an append copies.
+func (r *Records) part(k int) []byte {
+	if len(r.Parts) > 0 {
+		return r.Parts[k]
+	}
+	start := uint32(0)
+	if k > 0 {
+		start = r.End[k-1]
+	}
+	return r.Payload[start:r.End[k]:r.End[k]]
+}
+
+// payloadSize is the length of Payload, or of what stands in place of it.
+func (r *Records) payloadSize() int {
+	if len(r.Parts) == 0 {
+		return len(r.Payload)
+	}
+	return int(r.End[len(r.End)-1])
 }
 
 // PayloadSize returns the bytes of id, keys, properties and body of record i.
@@ -127,13 +138,17 @@ func (r *Records) Slice(dst *Records, from, to int) {
 	if len(end) > 0 {
 		stop += end[len(end)-1]
 	}
+	var payload []byte
+	if len(r.Parts) == 0 {
+		payload = r.Payload[start:stop:stop]
+	}
 	*dst = Records{
 		Dict:  r.Dict,
 		Topic: cut(r.Topic, from, to), Broker: cut(r.Broker, from, to), Tag: cut(r.Tag, from, to),
 		QueueID: cut(r.QueueID, from, to), Offset: cut(r.Offset, from, to),
 		BornMillis: cut(r.BornMillis, from, to), StoreMillis: cut(r.StoreMillis, from, to),
 		Attempt: cut(r.Attempt, from, to), Strand: cut(r.Strand, from, to),
-		Trace: cut(r.Trace, from*TraceSize, to*TraceSize), End: end, Payload: r.Payload[start:stop:stop],
+		Trace: cut(r.Trace, from*TraceSize, to*TraceSize), End: end, Payload: payload, Parts: cut(r.Parts, 4*from, 4*to),
 	}
 }
 
@@ -179,7 +194,7 @@ func (r *Records) Validate() error {
 		}
 		last = e
 	}
-	if int(last) != len(r.Payload) {
+	if len(r.Parts) == 0 && int(last) != len(r.Payload) {
 		return fmt.Errorf("column end stops at %d in a payload of %d bytes", last, len(r.Payload))
 	}
 	return r.validateWords()

@@ -33,8 +33,9 @@ func TestDocs_nameEveryMetric(t *testing.T) {
 	}
 	var sc [frame.TraceSize]byte
 	a := attempt(1, "")
+	r.Begun(a, 1)
 	r.Attempt(a, &sc)
-	r.Answered(a, frame.Verdict{Kind: frame.VerdictAck}, 0)
+	r.Acked(a, 1, 0)
 	if _, err := r.Broker(storing{}).Send(t.Context(), &rocketmq.OutgoingMessage{Topic: "T"}); err != nil {
 		t.Fatal(err)
 	}

@@ -71,7 +71,7 @@ func newMetrics(r prometheus.Registerer, config Config) *metrics {
 	return m
 }
 
-// attempt returns the instruments of a group and topic. It runs twice for every record.
+// attempt returns the instruments of a group and topic. It runs twice for every batch.
 func (m *metrics) attempt(group, topic string) *attemptHandles {
 	k := attemptKey{group, topic}
 	if r := m.last.Load(); r != nil && r.key == k {

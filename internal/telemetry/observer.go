@@ -28,8 +28,8 @@ type origin struct {
 }
 
 func (t *Telemetry) originOf(a *runtime.AttemptInfo) origin {
-	if v, ok := a.Message.Property("traceparent"); ok {
-		if tid, sid, flags, ok := parseTraceparent(v); ok {
+	if len(a.TraceParent) > 0 {
+		if tid, sid, flags, ok := parseTraceparent(a.TraceParent); ok {
 			return origin{sc: trace.NewSpanContext(trace.SpanContextConfig{TraceID: tid, SpanID: sid, TraceFlags: flags, Remote: true})}
 		}
 		t.metrics.contexts.Inc()
@@ -42,10 +42,22 @@ func (t *Telemetry) originOf(a *runtime.AttemptInfo) origin {
 	return origin{root: true, sc: trace.NewSpanContext(trace.SpanContextConfig{TraceID: tid, SpanID: sid, TraceFlags: flags, Remote: true})}
 }
 
+// Begun implements runtime.Observer.
+func (t *Telemetry) Begun(a *runtime.AttemptInfo, n int) {
+	t.metrics.attempt(a.Group, a.Topic).consumed.Add(float64(n))
+}
+
+// Acked implements runtime.Observer.
+func (t *Telemetry) Acked(a *runtime.AttemptInfo, n int, took time.Duration) {
+	acked, seconds := t.metrics.attempt(a.Group, a.Topic).acked, took.Seconds()
+	for range n {
+		acked.Observe(seconds)
+	}
+}
+
 // Attempt implements runtime.Observer. What the handler's process gets is the attempt's own span, or for an unsampled
 // message the context it came with: unsampled stays unsampled.
 func (t *Telemetry) Attempt(a *runtime.AttemptInfo, sc *[frame.TraceSize]byte) runtime.AttemptSpan {
-	t.metrics.attempt(a.Group, a.Topic).consumed.Inc()
 	o := t.originOf(a)
 	if t.tracer == nil || !o.sc.IsSampled() {
 		put(sc, o.sc.TraceID(), o.sc.SpanID(), o.sc.TraceFlags())
@@ -124,7 +136,7 @@ func attemptAttributes(a *runtime.AttemptInfo) []attribute.KeyValue {
 // Answered implements runtime.Observer.
 func (t *Telemetry) Answered(a *runtime.AttemptInfo, v frame.Verdict, took time.Duration) {
 	if !failed(v) {
-		t.metrics.attempt(a.Group, a.Topic).acked.Observe(took.Seconds())
+		t.Acked(a, 1, took)
 		return
 	}
 	t.metrics.process.WithLabelValues(operationProcess, a.Group, a.Topic, class(v)).Observe(took.Seconds())

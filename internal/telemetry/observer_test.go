@@ -61,7 +61,8 @@ func attempt(number int, properties string) *runtime.AttemptInfo {
 	if number > 1 {
 		q = sdk.Queue{Topic: "%RETRY%billing", Broker: "broker-a"}
 	}
-	return &runtime.AttemptInfo{Stream: "orders", Group: "billing", Handler: "invoice", ClientID: "c1", Queue: q, Topic: "Orders", Identity: wire.Identity(m), Number: number, BatchSize: 1, Message: m}
+	parent, _ := m.Property("traceparent")
+	return &runtime.AttemptInfo{Stream: "orders", Group: "billing", Handler: "invoice", ClientID: "c1", Queue: q, Topic: "Orders", Identity: wire.Identity(m), Number: number, BatchSize: 1, Message: m, TraceParent: parent}
 }
 
 func TestAttempts_ofAMessageAreInOneTrace(t *testing.T) {
@@ -210,18 +211,19 @@ func TestMetrics_areScraped(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, Config{})
 	var sc [frame.TraceSize]byte
-	for range 3 {
+	for range 3 { // batches of two
 		a := attempt(1, "")
+		r.Begun(a, 2)
 		r.Attempt(a, &sc)
-		r.Answered(a, frame.Verdict{Kind: frame.VerdictAck}, 12*time.Millisecond)
+		r.Acked(a, 2, 12*time.Millisecond)
 	}
 	got := scrape(t, r.Telemetry)
-	if got["messaging_process_duration_seconds"] != 3 || got["messaging_client_consumed_messages_total"] != 3 {
+	if got["messaging_process_duration_seconds"] != 6 || got["messaging_client_consumed_messages_total"] != 6 {
 		t.Errorf("scraped %v", got)
 	}
 	w := httptest.NewRecorder()
 	r.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
-	if !strings.Contains(w.Body.String(), `le="0.01"} 0`) || !strings.Contains(w.Body.String(), `le="0.025"} 3`) {
+	if !strings.Contains(w.Body.String(), `le="0.01"} 0`) || !strings.Contains(w.Body.String(), `le="0.025"} 6`) {
 		t.Error("12 ms did not land between 10 and 25 ms: the bucket boundaries are not the conventions'")
 	}
 }
@@ -235,7 +237,8 @@ func BenchmarkAttempt_unsampled(b *testing.B) {
 	var sc [frame.TraceSize]byte
 	b.ReportAllocs()
 	for b.Loop() {
+		tel.Begun(a, 1)
 		tel.Attempt(a, &sc)
-		tel.Answered(a, frame.Verdict{Kind: frame.VerdictAck}, time.Millisecond)
+		tel.Acked(a, 1, time.Millisecond)
 	}
 }

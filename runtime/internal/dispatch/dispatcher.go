@@ -26,9 +26,13 @@ type Lane interface {
 
 // Hooks hear of attempts; the engine's observer fills them. Calls come from the dispatcher's goroutine and must not block.
 type Hooks interface {
-	// Attempt opens an attempt: it may set d.Span, and writes the span context for the handler's process.
-	Attempt(d *queue.Delivery, batch int, trace *[frame.TraceSize]byte)
-	// Answered is called for each verdict.
+	// Begun counts n attempts of d's queue and topic that begin together.
+	Begun(d *queue.Delivery, n int)
+	// Attempt opens an attempt: it may set d.Span, and writes the span context for the handler's process. identity is lent.
+	Attempt(d *queue.Delivery, identity []byte, batch int, trace *[frame.TraceSize]byte)
+	// Acked counts n attempts of d's queue and topic that began together and were acked together.
+	Acked(d *queue.Delivery, n int, took time.Duration)
+	// Answered is called for each other verdict.
 	Answered(d *queue.Delivery, v frame.Verdict, took time.Duration)
 	// Failed is called for each verdict retry or reject, each deadline and each crash (class "crash" or "hang", no kind).
 	Failed(d *queue.Delivery, v frame.Verdict, by *frame.LaneInfo, now time.Time)

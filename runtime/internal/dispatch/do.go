@@ -59,14 +59,23 @@ func (d *Dispatcher) do(now time.Time, a *Action) {
 	}
 }
 
-// send puts a batch into columns and on its lane: the one copy of the payload.
+// alike counts the first messages that are of one queue and topic.
+func alike(ds []*queue.Delivery) int {
+	n := 1
+	for n < len(ds) && ds[n].Own == ds[0].Own && ds[n].Topic == ds[0].Topic {
+		n++
+	}
+	return n
+}
+
+// send puts a batch into columns and on its lane, which makes the one copy of the payload.
 func (d *Dispatcher) send(a *Action) {
 	for run := a.Items; len(run) > 0; {
-		n := 1
-		for n < len(run) && run[n].Own == run[0].Own {
-			n++
-		}
+		n := alike(run)
 		run[0].Own.Sent(n)
+		if d.cfg.Hooks != nil {
+			d.cfg.Hooks.Begun(run[0], n)
+		}
 		run = run[n:]
 	}
 	l := d.lanes[a.Lane]
@@ -85,16 +94,16 @@ func (d *Dispatcher) send(a *Action) {
 }
 
 func (d *Dispatcher) append(m *queue.Delivery, batch int) {
+	d.idText = m.AppendIdentity(d.idText[:0])
 	var trace []byte
 	if d.cfg.Hooks != nil {
 		clear(d.trace[:])
-		d.cfg.Hooks.Attempt(m, batch, &d.trace)
+		d.cfg.Hooks.Attempt(m, d.idText, batch, &d.trace)
 		if d.trace != ([frame.TraceSize]byte{}) {
 			trace = d.trace[:]
 		}
 	}
-	d.idText = m.AppendIdentity(d.idText[:0])
-	d.builder.Append(&frame.Record{
+	d.builder.Borrow(&frame.Record{
 		Topic: m.Topic, Broker: m.Queue.Broker, Tag: d.tag(m.Props.Tags),
 		QueueID: uint32(m.Queue.ID), Offset: uint64(m.Offset), //nolint:gosec // both are never negative
 		BornMillis: uint64(m.Msg.BornMillis), StoreMillis: uint64(m.Msg.StoreMillis), //nolint:gosec // times since 1970
@@ -103,7 +112,7 @@ func (d *Dispatcher) append(m *queue.Delivery, batch int) {
 	})
 }
 
-// borrow is a string for the length of Builder.Append, which copies ids and keys.
+// borrow is a string for the length of a batch's sending, while nobody settles its messages.
 func borrow(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
 // knownTags bounds the table of tags: a topic has few, and one that has many costs an allocation a message.
@@ -125,15 +134,16 @@ func (d *Dispatcher) tag(b []byte) string {
 }
 
 func (d *Dispatcher) acked(now time.Time, a *Action) {
-	v := frame.Verdict{Kind: frame.VerdictAck}
-	if d.cfg.Hooks != nil {
-		for _, m := range a.Items {
-			d.cfg.Hooks.Answered(m, v, now.Sub(m.SentAt))
+	for run := a.Items; d.cfg.Hooks != nil && len(run) > 0; {
+		n := alike(run)
+		d.cfg.Hooks.Acked(run[0], n, now.Sub(run[0].SentAt)) // of one batch: all were sent in one moment
+		for _, m := range run[:n] {
 			if m.Span != nil {
-				m.Span.End(v, nil)
+				m.Span.End(frame.Verdict{Kind: frame.VerdictAck}, nil)
 				m.Span = nil
 			}
 		}
+		run = run[n:]
 	}
 	a.Own.Settle(a.Items)
 }

@@ -4,7 +4,7 @@ import "bytes"
 
 // Properties are the properties that the engine reads of a message; each aliases the message, nil = not there.
 type Properties struct {
-	Tags, Keys, UniqKey, RetryTopic, OriginID, ShardingKey []byte
+	Tags, Keys, UniqKey, RetryTopic, OriginID, ShardingKey, TraceParent []byte
 }
 
 // The separators of RocketMQ's property text (MessageDecoder).
@@ -47,5 +47,7 @@ func (p *Properties) set(name, value []byte) {
 		p.OriginID = value
 	case "__SHARDINGKEY":
 		p.ShardingKey = value
+	case "traceparent":
+		p.TraceParent = value
 	}
 }
