@@ -60,7 +60,7 @@ func (c *clusterFlags) fromConfig() ([]string, error) {
 	}
 	brokers := loaded.Config.Brokers
 	if c.broker == "" && len(brokers) == 1 {
-		return brokers[0].NameServers, nil
+		return brokers[0].Servers(), nil
 	}
 	i := slices.IndexFunc(brokers, func(b config.Broker) bool { return b.Name == c.broker })
 	if i < 0 {
@@ -70,7 +70,7 @@ func (c *clusterFlags) fromConfig() ([]string, error) {
 		}
 		return nil, exitcode.With(exitcode.Usage, fmt.Errorf("--broker %q is none of the config's brokers %v", c.broker, names))
 	}
-	return brokers[i].NameServers, nil
+	return brokers[i].Servers(), nil
 }
 
 // with connects, calls f, and disconnects.

@@ -14,6 +14,7 @@ import (
 type configFlags struct {
 	paths, overlays, set []string
 	flags                *pflag.FlagSet
+	dev                  bool
 }
 
 // overrides are the keys that have a flag of their own.
@@ -28,16 +29,27 @@ func (c *configFlags) bind(cmd *cobra.Command) {
 	f := cmd.Flags()
 	c.flags = f
 	f.StringArrayVarP(&c.paths, "config", "c", nil, "config file or directory; several are merged in this order")
-	f.StringArrayVar(&c.overlays, "overlay", nil, "file that changes entries by name, after all others are merged")
+	f.StringArrayVar(&c.overlays, "overlay", nil, "file that changes entries by name, after all others are merged; null takes a key away")
 	f.StringArrayVar(&c.set, "set", nil, "sets one value, for instance streams[orders].batch.max=64")
 	for name, key := range overrides() {
 		f.String(name, "", "overrides "+key)
 	}
 }
 
+// devListen is where the broker of run --dev listens, or at the next free port.
+const devListen = "127.0.0.1:9876"
+
+// bindDev adds --dev, for commands that run what they load.
+func (c *configFlags) bindDev(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&c.dev, "dev", false, "for development: embedded brokers in the place of those of the config, with empty data of their own")
+}
+
 // options reads what was given.
 func (c *configFlags) options() config.Options {
 	opts := config.Options{Paths: c.paths, Overlays: c.overlays, Set: c.set, Strategies: allocate.Names()}
+	if c.dev {
+		opts.Dev = &config.Dev{Listen: devListen}
+	}
 	c.flags.Visit(func(f *pflag.Flag) {
 		if key, ok := overrides()[f.Name]; ok {
 			opts.Flags = append(opts.Flags, config.Flag{Key: key, Name: "--" + f.Name, Value: f.Value.String()})

@@ -15,7 +15,7 @@ func newRoot() *cobra.Command {
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usageError{cmd.CommandPath(), err} })
-	root.AddCommand(newRun(), newValidate(), newConfig(), newProduce(), newGroup(), newPlugin(), newAllocate(), newServePlugin(), newVersion())
+	root.AddCommand(newRun(), newValidate(), newConfig(), newProduce(), newBroker(), newGroup(), newPlugin(), newAllocate(), newServePlugin(), newVersion())
 	return root
 }
 

@@ -20,9 +20,14 @@ func newRun() *cobra.Command {
 		Long: `run starts everything a config names and goes on until it is told to stop.
 
 Signals: the first SIGTERM or SIGINT drains within shutdown_timeout and then exits with 0; a second one stops at once.
-SIGHUP reads the config again and applies what changed; a bad config never replaces a good one.`,
+SIGHUP reads the config again and applies what changed; a bad config never replaces a good one.
+
+With --dev no cluster is needed, and none is touched: an embedded broker takes the place of each one that the config or
+NAMESRV_ADDR names, with empty data that goes with this process, short delay levels, and the topics that the streams
+subscribe to. What was replaced is said.`,
 		Example: `  streamd run -c streamd.yaml
-  streamd run -c /etc/streamd/conf.d --overlay prod.yaml --set streams[orders].batch.max=64`,
+  streamd run -c /etc/streamd/conf.d --overlay prod.yaml --set streams[orders].batch.max=64
+  streamd run --dev -c streamd.yaml`,
 		Args: args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			self, err := os.Executable()
@@ -38,5 +43,6 @@ SIGHUP reads the config again and applies what changed; a bad config never repla
 		},
 	}
 	cf.bind(cmd)
+	cf.bindDev(cmd)
 	return cmd
 }

@@ -31,6 +31,7 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"broker": cmdBroker, "put": cmdPut, "stored": cmdStored, "await": cmdAwait,
 			"start": cmdStart, "scrape": cmdScrape, "signal": cmdSignal, "exit": cmdExit, "committed": cmdCommitted,
+			"address": cmdAddress, "status": cmdStatus,
 		},
 	})
 }
@@ -147,6 +148,34 @@ func cmdAwait(ts *testscript.TestScript, _ bool, args []string) {
 			return false, err.Error()
 		}
 		return len(re.FindAll(text, -1)) >= n, fmt.Sprintf("%s has too few matches of %s:\n%s", args[0], args[1], text)
+	})
+}
+
+// told finds the address that a log or a broker's introduction tells.
+var told = regexp.MustCompile(`(?:"address":"|NAMESRV_ADDR=)([0-9.]+:[0-9]+)`)
+
+// address FILE: sets $BROKER to the last address that a file tells.
+func cmdAddress(ts *testscript.TestScript, _ bool, args []string) {
+	found := told.FindAllStringSubmatch(ts.ReadFile(args[0]), -1)
+	if len(found) == 0 {
+		ts.Fatalf("%s tells no address", args[0])
+	}
+	ts.Setenv("BROKER", found[len(found)-1][1])
+}
+
+// status STATEDIR REGEXP: waits until /api/v1/status of the streamd with that state folder has a match.
+func cmdStatus(ts *testscript.TestScript, _ bool, args []string) {
+	re := regexp.MustCompile("(?m)" + args[1])
+	addr := strings.TrimSpace(ts.ReadFile(args[0] + "/admin.addr"))
+	eventually(ts, func() (bool, string) {
+		response, err := http.Get("http://" + addr + "/api/v1/status")
+		if err != nil {
+			return false, err.Error()
+		}
+		defer response.Body.Close() //nolint:errcheck // only read
+		text, err := io.ReadAll(response.Body)
+		ts.Check(err)
+		return re.Match(text), fmt.Sprintf("the status has no %s:\n%s", re, text)
 	})
 }
 

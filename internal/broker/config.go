@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
+	"slices"
+	"strconv"
 	"time"
 
 	"github.com/streamd/streamd/internal/rocketmq/wire"
@@ -107,11 +109,29 @@ func listenTCP(address string) (net.Listener, error) {
 	return lc.Listen(context.Background(), "tcp", address)
 }
 
-// hostOf reads the address that messages carry as their store host.
+// resolveTimeout bounds the look-up of an advertised name.
+const resolveTimeout = 5 * time.Second
+
+// hostOf finds the address that messages carry as their store host, which is numeric: an advertised name is looked up once,
+// and IPv4 is preferred, as RocketMQ's tools do.
 func hostOf(advertise string) (netip.AddrPort, error) {
-	host, err := netip.ParseAddrPort(advertise)
+	host, portText, err := net.SplitHostPort(advertise)
 	if err != nil {
-		return netip.AddrPort{}, fmt.Errorf("advertising %q: stored messages carry a numeric ip:port, give one as Advertise: %w", advertise, err)
+		return netip.AddrPort{}, fmt.Errorf("advertising %q: %w; write host:port", advertise, err)
 	}
-	return netip.AddrPortFrom(host.Addr().Unmap(), host.Port()), nil
+	port, err := strconv.ParseUint(portText, 10, 16)
+	if err != nil {
+		return netip.AddrPort{}, fmt.Errorf("advertising %q: the port is no number", advertise)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), resolveTimeout)
+	defer cancel()
+	found, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+	if err != nil {
+		return netip.AddrPort{}, fmt.Errorf("advertising %q, which clients will be told to connect to: %w", advertise, err)
+	}
+	slices.SortStableFunc(found, func(a, b netip.Addr) int { return a.Unmap().BitLen() - b.Unmap().BitLen() })
+	if found[0].IsUnspecified() {
+		return netip.AddrPort{}, fmt.Errorf("advertising %q: that is every address of this machine, and clients must be told one; give one as Advertise", advertise)
+	}
+	return netip.AddrPortFrom(found[0].Unmap(), uint16(port)), nil
 }

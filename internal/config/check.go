@@ -118,7 +118,7 @@ func dotted(path []string) string {
 
 // laterKeys are keys of design.md 6 that come with their feature.
 var laterKeys = map[string]string{ //nolint:gochecknoglobals // a constant table
-	"embedded": "the embedded broker", "acl": "access control", "chains": "chains of handlers",
+	"acl": "access control", "chains": "chains of handlers",
 	"sql": "filtering by SQL92",
 }
 

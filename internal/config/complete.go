@@ -23,6 +23,7 @@ func complete(root *node, f *field) {
 		onlyOne(root, s, "broker", "brokers")
 		onlyOne(root, s, "handler", "handlers")
 	}
+	levelsOf(root)
 	f.fill(root)
 	for _, s := range root.list("streams") {
 		a := s.get("allocation")
@@ -49,7 +50,7 @@ func addBroker(root *node) {
 		root.set("brokers", pos, list)
 	}
 	for _, b := range list.items {
-		if b.kind == mappingNode && b.get("name_servers") == nil {
+		if b.kind == mappingNode && b.get("name_servers") == nil && b.get("embedded") == nil {
 			b.set("name_servers", pos, newText(addr, pos))
 		}
 	}

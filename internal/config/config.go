@@ -58,6 +58,7 @@ type Traces struct {
 type Broker struct {
 	Name        string      `yaml:"name" required:"true" doc:"How streams call it."`
 	NameServers NameServers `yaml:"name_servers" doc:"host:port of each name server, as a list or separated by ';' or ','; or one http:// address that lists them. Left out: NAMESRV_ADDR."`
+	Embedded    *Embedded   `yaml:"embedded" doc:"Starts a broker with its name server in this process, in the place of name_servers. See docs/embedded-broker.md."`
 }
 
 // Plugin is a binary.

@@ -35,6 +35,7 @@ type field struct {
 	enum, later        []string
 	min, max, pattern  string
 	required, isSecret bool
+	optional           bool     // objects: one that nobody wrote stays out
 	fields             []*field // objects
 	items              *field   // lists
 }
@@ -48,6 +49,9 @@ func structFields(t reflect.Type) []*field {
 	var fs []*field
 	for sf := range t.Fields() {
 		key, options, _ := strings.Cut(sf.Tag.Get("yaml"), ",")
+		if key == "-" {
+			continue // not written in files
+		}
 		if options == "inline" {
 			fs = append(fs, structFields(sf.Type)...)
 			continue
@@ -79,6 +83,8 @@ func newField(t reflect.Type) *field {
 	switch t.Kind() {
 	case reflect.Struct:
 		return &field{kind: objectField, fields: structFields(t)}
+	case reflect.Pointer:
+		return &field{kind: objectField, fields: structFields(t.Elem()), optional: true}
 	case reflect.Slice:
 		return &field{kind: listField, items: newField(t.Elem())}
 	case reflect.Map:
@@ -195,7 +201,7 @@ func (f *field) absent() *node {
 	switch {
 	case f.hasFallback:
 		return f.fallbackNode()
-	case f.kind == objectField:
+	case f.kind == objectField && !f.optional:
 		n := newMapping(Position{Source: "default"})
 		n.byDefault = true
 		return n
@@ -237,6 +243,10 @@ func (f *field) settleObject(n *node) {
 	for _, e := range n.entries {
 		c := f.child(e.key)
 		if c == nil {
+			continue
+		}
+		if e.value.isNull() && c.optional {
+			*e.value = *newMapping(e.value.pos) // its defaults, as if it were {}
 			continue
 		}
 		if e.value.isNull() && (c.kind == objectField || c.kind == listField || c.kind == textMapField || c.kind == rawField) {

@@ -20,6 +20,8 @@ type Options struct {
 	Flags    []Flag
 	// Strategies are the names allocation.strategy may have; empty = not checked.
 	Strategies []string
+	// Dev, when set, replaces the brokers by embedded ones. No file need be given then, and no stream.
+	Dev *Dev
 }
 
 // Loaded is a valid configuration with what is needed to show it.
@@ -29,6 +31,8 @@ type Loaded struct {
 	Files []string
 	// Secrets are the injected and secret values, to be kept out of logs.
 	Secrets []string
+	// Replaced says, for people, which brokers Options.Dev replaced.
+	Replaced []string
 
 	root   *node
 	spec   *field
@@ -38,7 +42,7 @@ type Loaded struct {
 // Load reads, merges, layers and checks a configuration. Errors are *InvalidError with every problem found, or
 // *UnreadableError. It reads files and the environment, and changes nothing.
 func Load(opts Options) (*Loaded, error) {
-	if len(opts.Paths) == 0 {
+	if len(opts.Paths) == 0 && opts.Dev == nil {
 		return nil, &InvalidError{[]Problem{{What: "no config file is given", Try: "-c streamd.yaml"}}}
 	}
 	files, err := expand(opts.Paths)
@@ -55,7 +59,11 @@ func Load(opts Options) (*Loaded, error) {
 		return nil, ps.err(order)
 	}
 	spec := describeConfig()
-	if err := build(root, spec, opts, &ps); err != nil {
+	if opts.Dev != nil {
+		spec.child("streams").required = len(opts.Paths) > 0
+	}
+	replaced, err := build(root, spec, opts, &ps)
+	if err != nil {
 		return nil, err
 	}
 	if err := ps.err(order); err != nil {
@@ -65,11 +73,16 @@ func Load(opts Options) (*Loaded, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Loaded{Config: cfg, Files: order, Secrets: secrets(root, spec), root: root, spec: spec}, nil
+	for i := range cfg.Brokers {
+		if e := cfg.Brokers[i].Embedded; e != nil {
+			e.Dev = opts.Dev != nil
+		}
+	}
+	return &Loaded{Config: cfg, Files: order, Secrets: secrets(root, spec), Replaced: replaced, root: root, spec: spec}, nil
 }
 
-// build turns merged nodes into a complete and checked tree.
-func build(root *node, spec *field, opts Options, ps *problems) error {
+// build turns merged nodes into a complete and checked tree. It returns what opts.Dev replaced.
+func build(root *node, spec *field, opts Options, ps *problems) (replaced []string, err error) {
 	ip := interpolator{ps: ps}
 	ip.all(root)
 	checkEnvironment(spec, ps)
@@ -78,15 +91,18 @@ func build(root *node, spec *field, opts Options, ps *problems) error {
 		outside[f.Key] = outsideScalar(spec.at(strings.Split(f.Key, ".")), f.Value, Position{Source: f.Name})
 	}
 	if err := layerScalars(root, spec, outside, ps); err != nil {
-		return fmt.Errorf("layering the configuration: %w", err)
+		return nil, fmt.Errorf("layering the configuration: %w", err)
 	}
 	spec.settle(root)
 	if err := checkSchema(root, spec, ps); err != nil {
-		return err
+		return nil, err
+	}
+	if opts.Dev != nil {
+		replaced = replaceBrokers(root, opts.Dev)
 	}
 	complete(root, spec)
 	checkMeaning(root, opts.Strategies, ps)
-	return nil
+	return replaced, nil
 }
 
 // expand lists the files that paths stand for.
@@ -133,6 +149,9 @@ func cause(err error) error {
 func readAll(files, overlays []string, ps *problems) (*node, error) {
 	var root *node
 	broken := false
+	if len(files) == 0 {
+		root = newMapping(Position{}) // a trial without a file
+	}
 	read := func(file string, apply func(n *node)) error {
 		text, err := os.ReadFile(file)
 		if err != nil {
@@ -178,10 +197,11 @@ func decode(root *node) (*Config, error) {
 		return nil, fmt.Errorf("decoding a checked configuration: %w", err)
 	}
 	for i, h := range root.list("handlers") {
-		cfg.Handlers[i].Config = newRaw(h.get("config"), &problems{})
+		cfg.Handlers[i].Config = newRaw(h.get("config"), h, &problems{})
 	}
 	for i, s := range root.list("streams") {
-		cfg.Streams[i].Allocation.Config = newRaw(s.get("allocation").get("config"), &problems{})
+		a := s.get("allocation")
+		cfg.Streams[i].Allocation.Config = newRaw(a.get("config"), a, &problems{})
 	}
 	return cfg, nil
 }

@@ -41,15 +41,18 @@ func checkBrokers(root *node, ps *problems) {
 		if brokers != nil {
 			pos = brokers.pos
 		}
-		ps.add(pos, `brokers: [{name: main, name_servers: ["HOST:9876"]}], or the environment variable `+namesrvEnv, "no broker is named")
+		ps.add(pos, `brokers: [{name: main, name_servers: ["HOST:9876"]}], the environment variable `+namesrvEnv+", or brokers: [{name: local, embedded: {}}]", "no broker is named")
 		return
 	}
+	listeners := map[string]Position{}
 	for _, b := range root.list("brokers") {
 		servers := b.get("name_servers")
 		switch {
 		case b.kind != mappingNode:
+		case b.get("embedded") != nil:
+			checkEmbedded(b, b.get("embedded"), listeners, ps)
 		case servers == nil:
-			ps.add(b.pos, `name_servers: ["HOST:9876"], or the environment variable `+namesrvEnv, "broker %s has no name servers", nameOf(b))
+			ps.add(b.pos, `name_servers: ["HOST:9876"], the environment variable `+namesrvEnv+", or embedded: {}", "broker %s has no name servers", nameOf(b))
 		case servers.kind == listNode && len(servers.items) == 0:
 			ps.add(servers.pos, `["HOST:9876"]`, "name_servers is empty")
 		case servers.kind == scalarNode:

@@ -144,7 +144,7 @@ func FuzzLoad(f *testing.F) {
 			}
 			return
 		}
-		if err := build(root, describeConfig(), Options{}, &ps); err != nil {
+		if _, err := build(root, describeConfig(), Options{}, &ps); err != nil {
 			t.Fatal(err)
 		}
 		if len(ps.list) == 0 {

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"slices"
+	"sync"
 
 	"github.com/streamd/streamd/allocate"
 	"github.com/streamd/streamd/internal/config"
@@ -18,12 +19,15 @@ import (
 	"github.com/streamd/streamd/runtime"
 )
 
-// brokers are the clients, one a cluster. Not safe for concurrent use.
+// brokers are the clients, one a cluster, and the brokers in this process. Not safe for concurrent use, but for status.
 type brokers struct {
 	log     *slog.Logger
 	tel     *telemetry.Telemetry
 	plugins func() []groupview.Plugin
 	clients map[string]*rocketmq.Client
+
+	mu   sync.Mutex           // guards here for status: all else belongs to one goroutine at a time
+	here map[string]*embedded // those that run in this process
 }
 
 // clientID is ip@pid#random, or the configured member's name in the place of the address, with the attributes behind.
@@ -40,9 +44,13 @@ func clientID(memberName string, attributes map[string]string) (string, error) {
 	return allocate.MemberID(base, attributes) //nolint:wrapcheck // says which id
 }
 
-// add starts clients for the brokers that have none.
+// add starts the embedded brokers and the clients that c names and that do not run yet.
 func (b *brokers) add(ctx context.Context, c *config.Config) error {
-	for _, entry := range c.Brokers {
+	for i := range c.Brokers {
+		entry := &c.Brokers[i]
+		if err := b.addEmbedded(ctx, entry, c.TopicsOf(entry.Name)); err != nil {
+			return fmt.Errorf("broker %s: %w", entry.Name, err)
+		}
 		if b.clients[entry.Name] != nil {
 			continue
 		}
@@ -50,7 +58,7 @@ func (b *brokers) add(ctx context.Context, c *config.Config) error {
 		if err != nil {
 			return fmt.Errorf("naming this member: %w", err)
 		}
-		client, err := rocketmq.New(rocketmq.Config{NameServers: entry.NameServers, Logger: b.log.With("broker", entry.Name), ClientID: id})
+		client, err := rocketmq.New(rocketmq.Config{NameServers: b.servers(entry), Logger: b.log.With("broker", entry.Name), ClientID: id})
 		if err != nil {
 			return fmt.Errorf("broker %s: %w", entry.Name, err)
 		}
@@ -62,7 +70,59 @@ func (b *brokers) add(ctx context.Context, c *config.Config) error {
 	return nil
 }
 
-// keep closes the clients that c does not name.
+// addEmbedded starts a broker in this process, or makes the topics that a reload brought to one that runs. Only in a trial
+// are topics made because a stream wants them: elsewhere a misspelled one has to be seen.
+func (b *brokers) addEmbedded(ctx context.Context, entry *config.Broker, topics []string) error {
+	if entry.Embedded == nil {
+		return nil
+	}
+	if !entry.Embedded.Dev {
+		topics = nil
+	}
+	if running := b.here[entry.Name]; running != nil {
+		b.mu.Lock()
+		running.config = entry.Embedded
+		b.mu.Unlock()
+		running.makeTopics(topics)
+		return nil
+	}
+	log := b.log.With("broker", entry.Name)
+	started, err := startEmbedded(ctx, entry.Embedded, topics, log)
+	if err != nil {
+		return err
+	}
+	b.mu.Lock()
+	b.here[entry.Name] = started
+	b.mu.Unlock()
+	started.tell(b.log, entry.Name)
+	return nil
+}
+
+// servers are the name servers of a broker: an embedded one's address is known once it listens.
+func (b *brokers) servers(entry *config.Broker) []string {
+	if running := b.here[entry.Name]; running != nil {
+		return []string{running.address()}
+	}
+	return entry.NameServers
+}
+
+// status tells about the brokers of c. Safe for concurrent use.
+func (b *brokers) status(c *config.Config) []BrokerStatus {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	out := make([]BrokerStatus, 0, len(c.Brokers))
+	for i := range c.Brokers {
+		entry := &c.Brokers[i]
+		s := BrokerStatus{Name: entry.Name, NameServers: b.servers(entry)}
+		if running := b.here[entry.Name]; running != nil {
+			s.Embedded = running.status()
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+// keep closes the clients, and then the embedded brokers, that c does not name.
 func (b *brokers) keep(ctx context.Context, c *config.Config) error {
 	var errs []error
 	for name, client := range b.clients {
@@ -72,6 +132,17 @@ func (b *brokers) keep(ctx context.Context, c *config.Config) error {
 		delete(b.clients, name)
 		if err := client.Close(ctx); err != nil {
 			errs = append(errs, fmt.Errorf("closing the client of broker %s: %w", name, err))
+		}
+	}
+	for name, running := range b.here {
+		if slices.ContainsFunc(c.Brokers, func(e config.Broker) bool { return e.Name == name }) {
+			continue
+		}
+		b.mu.Lock()
+		delete(b.here, name)
+		b.mu.Unlock()
+		if err := running.Close(); err != nil {
+			errs = append(errs, fmt.Errorf("stopping the embedded broker %s: %w", name, err))
 		}
 	}
 	return errors.Join(errs...)

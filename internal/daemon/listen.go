@@ -36,10 +36,10 @@ func listenNear(ctx context.Context, address string) (net.Listener, error) {
 		case err == nil:
 			return l, nil
 		case !errors.Is(err, syscall.EADDRINUSE) || port == 0:
-			return nil, exitcode.With(exitcode.Environment, fmt.Errorf("opening the admin listener: %w", err))
+			return nil, exitcode.With(exitcode.Environment, err)
 		}
 	}
-	return nil, exitcode.With(exitcode.Environment, fmt.Errorf("opening the admin listener: %s and the %d ports after it are taken", address, portTries-1))
+	return nil, exitcode.With(exitcode.Environment, fmt.Errorf("listening on %s: it and the %d ports after it are taken", address, portTries-1))
 }
 
 // server is one HTTP listener. Its goroutine ends with Close.

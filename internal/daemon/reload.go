@@ -33,11 +33,26 @@ func needsRestart(old, c *config.Config) []string {
 	}
 	for _, b := range c.Brokers {
 		i := slices.IndexFunc(old.Brokers, func(o config.Broker) bool { return o.Name == b.Name })
-		if i >= 0 && !slices.Equal(old.Brokers[i].NameServers, b.NameServers) {
+		if i < 0 {
+			continue
+		}
+		if o := &old.Brokers[i]; !slices.Equal(o.NameServers, b.NameServers) {
 			keys = append(keys, "brokers["+b.Name+"].name_servers")
+		} else if !sameEmbedded(o.Embedded, b.Embedded) {
+			keys = append(keys, "brokers["+b.Name+"].embedded")
 		}
 	}
 	return keys
+}
+
+// sameEmbedded compares all but the topics, which a running broker can be given more of.
+func sameEmbedded(a, b *config.Embedded) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	x, y := *a, *b
+	x.Topics, y.Topics = nil, nil
+	return reflect.DeepEqual(x, y)
 }
 
 // errUnchanged says that a reload found what is in force already.

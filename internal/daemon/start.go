@@ -86,10 +86,11 @@ func (d *daemon) start(ctx context.Context) error {
 		return err
 	}
 	d.brokers = &brokers{
-		log: d.log, tel: d.telemetry, clients: map[string]*rocketmq.Client{},
+		log: d.log, tel: d.telemetry, clients: map[string]*rocketmq.Client{}, here: map[string]*embedded{},
 		plugins: func() []groupview.Plugin { return pluginsOf(d.host) },
 	}
-	d.later("closing the clients", func(ctx context.Context) error { return d.brokers.keep(atLeast(ctx), &config.Config{}) })
+	d.later("closing the clients and embedded brokers", func(ctx context.Context) error { return d.brokers.keep(atLeast(ctx), &config.Config{}) })
+	d.tellDev()
 	if err := d.brokers.add(ctx, c); err != nil {
 		return err
 	}
@@ -133,7 +134,7 @@ func (d *daemon) listen(ctx context.Context, c *config.Config) error {
 	if c.Admin.Listen != "" {
 		l, err := listenNear(ctx, c.Admin.Listen)
 		if err != nil {
-			return err
+			return fmt.Errorf("opening the admin listener: %w", err)
 		}
 		s := serveHTTP(l, admin.Handler(admin.Sources{Metrics: d.telemetry.Handler(), Status: func() any { return d.status() }, Version: buildinfo.Read()}), d.log)
 		d.later("closing the admin listener", func(context.Context) error { return s.Close() }) //nolint:contextcheck // has its own limit

@@ -21,6 +21,7 @@ type Status struct {
 	Files      []string       `json:"config_files"`
 	LastReload *reloadResult  `json:"last_reload,omitempty"`
 	Memory     Memory         `json:"memory"`
+	Brokers    []BrokerStatus `json:"brokers"`
 	Streams    []StreamStatus `json:"streams"`
 	Plugins    []PluginStatus `json:"plugins"`
 }
@@ -29,6 +30,26 @@ type Status struct {
 type Memory struct {
 	Used  int64 `json:"used"`
 	Limit int64 `json:"limit"`
+}
+
+// BrokerStatus is one cluster, as it is used.
+type BrokerStatus struct {
+	Name        string          `json:"name"`
+	NameServers []string        `json:"name_servers"`
+	Embedded    *EmbeddedStatus `json:"embedded,omitempty"` // of one in this process
+}
+
+// EmbeddedStatus is a broker in this process.
+type EmbeddedStatus struct {
+	Address     string   `json:"address"` // what clients are told
+	Listen      string   `json:"listen"`
+	Data        string   `json:"data"`
+	Dev         bool     `json:"dev,omitempty"`          // made by run --dev
+	DelayLevels []string `json:"delay_levels,omitempty"` // when they are not RocketMQ's
+	Topics      int      `json:"topics"`                 // RocketMQ's own included
+	Connections int      `json:"connections"`
+	HeldPulls   int      `json:"held_pulls"`
+	Delayed     int      `json:"delayed"` // messages whose time has not come
 }
 
 // StreamStatus is one stream.
@@ -114,7 +135,7 @@ type HandlerStatus struct {
 func (d *daemon) status() Status {
 	s := Status{
 		Version: buildinfo.Read(), PID: os.Getpid(), Started: d.started, State: "running", Admin: d.adminAddress(),
-		Files: d.loaded.Load().Files, LastReload: d.lastReload.Load(), Streams: []StreamStatus{}, Plugins: []PluginStatus{},
+		Files: d.loaded.Load().Files, LastReload: d.lastReload.Load(), Brokers: []BrokerStatus{}, Streams: []StreamStatus{}, Plugins: []PluginStatus{},
 	}
 	s.NotReady = d.unready()
 	s.Ready = s.NotReady == ""
@@ -128,6 +149,7 @@ func (d *daemon) status() Status {
 	if !d.up.Load() {
 		return s
 	}
+	s.Brokers = d.brokers.status(d.loaded.Load().Config)
 	for _, p := range d.host.Status() {
 		s.Plugins = append(s.Plugins, pluginStatus(&p))
 	}

@@ -1,0 +1,129 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/streamd/streamd/internal/broker"
+	"github.com/streamd/streamd/internal/config"
+	"github.com/streamd/streamd/internal/exitcode"
+)
+
+// embedded is a broker in this process.
+type embedded struct {
+	*broker.Broker
+	config *config.Embedded
+}
+
+// startEmbedded starts a broker and makes its topics. Errors are the environment's: port, folder, name.
+func startEmbedded(ctx context.Context, e *config.Embedded, topics []string, log *slog.Logger) (*embedded, error) {
+	c := broker.Config{Address: e.Listen, Advertise: e.Advertise, DelayLevels: e.DelayLevels, Logger: log}
+	c.Listen = func(address string) (net.Listener, error) { return listenBroker(ctx, address, e.Dev) }
+	b := &embedded{broker.New(c), e}
+	if err := b.Start(); err != nil {
+		return nil, exitcode.With(exitcode.Environment, plainly(err, e))
+	}
+	b.makeTopics(topics)
+	return b, nil
+}
+
+// listenBroker listens where the broker shall be. One of a trial takes the next free port when its own is taken.
+func listenBroker(ctx context.Context, address string, dev bool) (net.Listener, error) {
+	if dev {
+		return listenNear(ctx, address)
+	}
+	return (&net.ListenConfig{}).Listen(ctx, "tcp", address) //nolint:wrapcheck // the broker says what it listens for
+}
+
+// plainly says what to do about an error of the start.
+func plainly(err error, e *config.Embedded) error {
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return fmt.Errorf("%w; another process has that port: stop it, or listen on another one", err)
+	case errors.Is(err, syscall.EADDRNOTAVAIL):
+		return fmt.Errorf("%w; this machine does not have the address of %s: listen on one that it has", err, e.Listen)
+	case errors.Is(err, os.ErrPermission):
+		return fmt.Errorf("%w; this user may not do that", err)
+	}
+	return err
+}
+
+// makeTopics makes the topics of the config and those given, and adds queues to those that have too few. It takes none away.
+func (b *embedded) makeTopics(more []string) {
+	wanted := slices.Clone(b.config.Topics)
+	for _, name := range more {
+		if !slices.ContainsFunc(wanted, func(t config.Topic) bool { return t.Name == name }) {
+			wanted = append(wanted, config.Topic{Name: name, Queues: devQueues})
+		}
+	}
+	for _, t := range wanted {
+		queues := int32(t.Queues) //nolint:gosec // at most 1024
+		have, ok := b.Topic(t.Name)
+		switch {
+		case !ok:
+			b.CreateTopic(t.Name, queues)
+		case have.WriteQueues < queues:
+			have.WriteQueues, have.ReadQueues = queues, max(have.ReadQueues, queues)
+			b.PutTopic(have)
+		}
+	}
+}
+
+// devQueues is how many queues the topics of a trial get.
+const devQueues = 8
+
+// address is what clients write as their name server.
+func (b *embedded) address() string { return b.Address() }
+
+// listening is where the listener is.
+func (b *embedded) listening() string {
+	if b.config.Advertise == "" {
+		return b.Address()
+	}
+	return b.config.Listen
+}
+
+// data says where the messages are.
+func (b *embedded) data() string { return "in memory: it goes with this process" }
+
+// tell logs that the broker is there.
+func (b *embedded) tell(log *slog.Logger, name string) {
+	attrs := []any{"name", name, "address", b.address(), "data", b.data()}
+	if b.config.Dev {
+		attrs = append(attrs, "for", "development only")
+	}
+	if len(b.config.DelayLevels) > 0 {
+		attrs = append(attrs, "delay_levels", "changed")
+	}
+	log.Info("the embedded broker listens", attrs...)
+}
+
+// status is what people are told of the broker.
+func (b *embedded) status() *EmbeddedStatus {
+	return &EmbeddedStatus{
+		Address: b.address(), Listen: b.listening(), Data: b.data(), Dev: b.config.Dev, DelayLevels: texts(b.config.DelayLevels),
+		Topics: len(b.Topics()), Connections: b.Connections(), HeldPulls: b.HeldPulls(), Delayed: b.Delayed(),
+	}
+}
+
+func texts(levels []time.Duration) []string {
+	var out []string
+	for _, l := range levels {
+		out = append(out, l.String())
+	}
+	return out
+}
+
+// tellDev says, in a trial, what of the config is not in force.
+func (d *daemon) tellDev() {
+	for _, was := range d.loaded.Load().Replaced {
+		d.log.Warn("for development: an embedded broker takes the place of what the config says", "replaced", was)
+	}
+}
