@@ -14,8 +14,8 @@
 // exact time instead of at a scan every 5 s; delayed and timer messages are delivered at their exact time instead of by a
 // poll; a member that expires is announced to the others; a shortened heartbeat from a member that the broker does not
 // know is asked for the full form; a half message is not stored again before each check, and a transaction ends once;
-// timer messages have no recall handle; exceptions have texts of our own; a wrong SQL92 expression of a
-// pull is refused instead of ignored; POP, request-reply, static topics and replicas are not there and their codes answer 3.
+// exceptions have texts of our own; a wrong SQL92 expression of a
+// pull is refused instead of ignored; POP, static topics and replicas are not there and their codes answer 3.
 //
 // Goroutines: those of package remote. Requests are handled on the reading goroutine of their connection; timers do the
 // rest. State is in tables with a mutex each, held for moments; under one no other is taken, but for the delay schedule,

@@ -219,6 +219,9 @@ func TestSQL_wakesHeldPulls(t *testing.T) {
 		c, sender := dial(t, net.DialContext, b.Address(), "c1"), dial(t, net.DialContext, b.Address(), "p")
 		b.CreateTopic("T", 1)
 		pending := c.start(wire.ReqPullMessage, sqlPull("n > 1", 0, time.Minute), nil)
+		if err := b.Await(t.Context(), func(b *broker.Broker) bool { return b.HeldPulls() == 1 }); err != nil {
+			t.Fatal(err)
+		}
 		start := time.Now()
 		sender.send("T", 0, "no", "n\x011\x02", nil)
 		sender.send("T", 0, "no", "n\x01x\x02", nil)

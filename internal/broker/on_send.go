@@ -20,8 +20,9 @@ const (
 	remarkNoGroup     = "subscription group not exist, %s" + faq
 )
 
-// sending is the header of 10, 310 and 320 (remoting-protocol.md 2.6).
+// sending is the header of 10, 310, 320, 324 and 325 (remoting-protocol.md 2.6).
 type sending struct {
+	group              string // of the producer
 	topic, template    string
 	templateQueues     int32
 	queue              int32
@@ -29,19 +30,29 @@ type sending struct {
 	born               int64
 	properties         string
 	reconsumed, maxRec int32 // maxRec −1 = not given
-	batch              bool
+	batch, unitMode    bool
 }
 
-// readSending reads the long names of 10 or the letters of 310 and 320.
+// draft is the message that a request for one message carries.
+func (s sending) draft(r *remote.Request) *draft {
+	return &draft{
+		topic: s.topic, queue: s.queue, flag: s.flag, sysFlag: s.sysFlag, born: s.born, bornHost: r.Conn.Remote(),
+		reconsumed: s.reconsumed, body: r.Command.Body, properties: parseProperties([]byte(s.properties)),
+	}
+}
+
+// readSending reads the long names of 10 and 324, or the letters of the others.
 func readSending(r *remote.Request) (sending, error) {
 	f := fieldsOf(r)
 	name := func(letter, long string) string {
-		if r.Command.RequestCode() == wire.ReqSendMessage {
+		switch r.Command.RequestCode() {
+		case wire.ReqSendMessage, wire.ReqSendReplyMessage:
 			return long
 		}
 		return letter
 	}
 	s := sending{
+		group:          f.optional(name("a", "producerGroup")),
 		topic:          f.text(name("b", "topic")),
 		template:       f.optional(name("c", "defaultTopic")),
 		templateQueues: f.int32Or(name("d", "defaultTopicQueueNums"), 4),
@@ -53,6 +64,7 @@ func readSending(r *remote.Request) (sending, error) {
 		reconsumed:     f.int32Or(name("j", "reconsumeTimes"), 0),
 		maxRec:         f.int32Or(name("l", "maxReconsumeTimes"), -1),
 		batch:          f.flag(name("m", "batch"), false),
+		unitMode:       f.flag(name("k", "unitMode"), false),
 	}
 	return s, f.err
 }
@@ -109,10 +121,7 @@ func (b *Broker) refuseSend(c wire.ResponseCode, remark string) *remote.Answer {
 }
 
 func (b *Broker) sendOne(r *remote.Request, s sending) *remote.Answer {
-	d := &draft{
-		topic: s.topic, queue: s.queue, flag: s.flag, sysFlag: s.sysFlag, born: s.born, bornHost: r.Conn.Remote(),
-		reconsumed: s.reconsumed, body: r.Command.Body, properties: parseProperties([]byte(s.properties)),
-	}
+	d := s.draft(r)
 	if bad := b.checkOne(r, s, d); bad != nil {
 		return bad
 	}
@@ -137,7 +146,11 @@ func (b *Broker) sendOne(r *remote.Request, s sending) *remote.Answer {
 	if isHalf {
 		b.halves.add(position.LogOffset, immunityOf(d.properties))
 	}
-	return b.sent(s.queue, []memstore.Position{position}, unique)
+	a := b.sent(s.queue, []memstore.Position{position}, unique)
+	if handle := b.handleOf(d); handle != "" {
+		a.Ext = append(a.Ext, text("recallHandle", handle))
+	}
+	return a
 }
 
 // checkOne holds the refusals that concern single messages.
