@@ -199,6 +199,19 @@ func TestDirectoriesAndOverlay(t *testing.T) {
 	}
 }
 
+// TestOverlayTakesAway has an overlay that replaces an embedded broker by a cluster, and gives a key its default back.
+func TestOverlayTakesAway(t *testing.T) {
+	base := write(t, "base.yaml", strings.Replace(minimal, `name_servers: ["127.0.0.1:9876"]`, "embedded: {}", 1)+"shutdown_timeout: 1s\n")
+	if c := load(t, config.Options{Paths: []string{base}}).Config; c.Brokers[0].Embedded == nil {
+		t.Fatalf("the base has no embedded broker: %+v", c.Brokers)
+	}
+	prod := write(t, "prod.yaml", "brokers: [{name: main, name_servers: [a:1], embedded: null}]\nshutdown_timeout: null\nnot_there: null\n")
+	c := load(t, config.Options{Paths: []string{base}, Overlays: []string{prod}}).Config
+	if c.Brokers[0].Embedded != nil || len(c.Brokers[0].NameServers) != 1 || c.ShutdownTimeout != 25*time.Second {
+		t.Errorf("brokers = %+v, shutdown_timeout %s", c.Brokers, c.ShutdownTimeout)
+	}
+}
+
 func TestUnreadable(t *testing.T) {
 	empty := t.TempDir()
 	for _, path := range []string{filepath.Join(empty, "none.yaml"), empty} {

@@ -21,11 +21,14 @@ func merge(into, from *node, ps *problems) {
 }
 
 // overlay changes what is there: items of a list that have the same name are merged, new names are added, other lists
-// and all scalars are replaced.
+// and all scalars are replaced. A key whose value is null is taken away, as if nobody had written it: so an overlay can put
+// one of two keys that exclude each other into the place of the other.
 func overlay(into, from *node) {
 	for _, e := range from.entries {
 		old := into.get(e.key)
 		switch {
+		case e.value.isNull():
+			into.remove(e.key)
 		case old != nil && old.kind == mappingNode && e.value.kind == mappingNode:
 			overlay(old, e.value)
 		case old != nil && old.kind == listNode && e.value.kind == listNode && named(e.value):

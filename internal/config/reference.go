@@ -26,7 +26,7 @@ A config is one or more YAML files. "streamd validate -c FILE" checks it, "strea
 force, "streamd validate --schema" prints the JSON Schema for editors.
 
 Sources, the stronger first: flags, ` + "`--set streams[orders].batch.max=64`" + `, environment (scalars outside lists), files, defaults.
-Several ` + "`-c`" + ` and directories are merged: lists concatenate, and the same name twice is an error; ` + "`--overlay FILE`" + ` changes entries by name.
+Several ` + "`-c`" + ` and directories are merged: lists concatenate, and the same name twice is an error; ` + "`--overlay FILE`" + ` changes entries by name, and its ` + "`null`" + ` takes a key away.
 An empty environment variable counts as unset.
 
 In any value: ` + "`${env:NAME}`, `${env:NAME:-default}`, `${file:PATH}`" + ` (one newline at the end is dropped), and ` + "`$${`" + ` for the two characters themselves.
