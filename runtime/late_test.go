@@ -72,6 +72,4 @@ func TestDurableAfterTheEpochIsCountedLate(t *testing.T) {
 	}
 }
 
-var (
-	_ runtime.Broker = (*slowStore)(nil)
-)
+var _ runtime.Broker = (*slowStore)(nil)

@@ -95,7 +95,8 @@ func (r *round) decideAll(ctx context.Context, c *StreamConfig, names []string, 
 	r.lookAtRetryTopic(ctx, wire.RetryTopic(c.Group)) // before anything is handled that may have to go there
 	tick := time.NewTicker(patience)
 	defer tick.Stop()
-	silent := time.After(askLimit)
+	silent := time.NewTimer(askLimit)
+	defer silent.Stop()
 	var hurry <-chan struct{} // heard once brokers had their time
 	var fresh []sight
 	topics := make([]group.Topic, len(names))
@@ -107,7 +108,7 @@ func (r *round) decideAll(ctx context.Context, c *StreamConfig, names []string, 
 				continue
 			}
 		case <-tick.C:
-		case <-silent:
+		case <-silent.C:
 			hurry = r.hurry
 			continue
 		case <-hurry:
