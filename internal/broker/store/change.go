@@ -1,0 +1,128 @@
+package store
+
+import "fmt"
+
+// Change is what is stored at once. It is given to Submit once.
+type Change struct {
+	Appends []Append
+	// Unschedule removes schedule entries, EndHalves open transactions by their log offsets.
+	Unschedule []Scheduled
+	EndHalves  []int64
+	// Checked stores how often the producers of open transactions were asked.
+	Checked []HalfState
+	Values  []Value
+}
+
+// Append adds records to one queue, in order and without another message between them.
+type Append struct {
+	Topic   string
+	Queue   int32
+	Records []Record
+	// Positions is filled in by Submit, one for each record.
+	Positions []Position
+}
+
+// Value sets a value of a table, or removes it when it is nil.
+type Value struct {
+	Table, Key string
+	Value      []byte
+}
+
+// maxQueues bounds the queue ids, so that a wild one costs no memory.
+const maxQueues = 1 << 16
+
+func (c *Change) check() (bytes int, err error) {
+	for _, a := range c.Appends {
+		if a.Queue < 0 || a.Queue >= maxQueues {
+			return 0, fmt.Errorf("appending to %s/%d: the queue id is outside 0..%d", a.Topic, a.Queue, maxQueues-1)
+		}
+		for _, r := range a.Records {
+			if !whole(r.Raw) {
+				return 0, fmt.Errorf("appending to %s/%d: %d bytes are not one stored message", a.Topic, a.Queue, len(r.Raw))
+			}
+			bytes += len(r.Raw)
+		}
+	}
+	return bytes, nil
+}
+
+// Submit puts a change in line to be stored and returns. done is called once, from a goroutine of the store, with nil when
+// the change is stored, or with the reason why it is not known to be; it must not block. A change that is refused at once is
+// told by done before Submit returns. Changes are stored in the order of their Submits.
+func (s *Store) Submit(c *Change, done func(error)) {
+	if err := s.submit(c, done); err != nil {
+		done(err)
+	}
+}
+
+// Apply is Submit that waits.
+func (s *Store) Apply(c *Change) error {
+	result := make(chan error, 1)
+	s.Submit(c, func(err error) { result <- err })
+	return <-result
+}
+
+// Later stores a value with the next change, or by itself after a while. Nobody is told: it is for what may be lost when it
+// was never reported, such as offsets that came along with something else. The last of several for one key counts, and a
+// Change that sets the same key later wins over it.
+func (s *Store) Later(v Value) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.refusalLocked() == nil {
+		s.lazy[string(tableKey(v.Table, v.Key))] = v.Value
+		s.armLazyLocked()
+	}
+}
+
+func (s *Store) submit(c *Change, done func(error)) error {
+	bytes, err := c.check()
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.refusalLocked(); err != nil {
+		return err
+	}
+	if len(c.Appends) > 0 {
+		if err := s.space.refusal(s.clock.now()); err != nil {
+			return err
+		}
+	}
+	if s.pending > 0 && s.pending+int64(bytes) > s.options.MaxPending {
+		return fmt.Errorf("%w: %d bytes", ErrBusy, s.pending)
+	}
+	g := s.groupLocked(bytes)
+	for i := range c.Appends {
+		s.appendLocked(g, &c.Appends[i])
+	}
+	g.add(c)
+	for _, v := range c.Values {
+		delete(s.lazy, string(tableKey(v.Table, v.Key)))
+	}
+	g.done = append(g.done, done)
+	s.wakeLocked()
+	return nil
+}
+
+func (s *Store) appendLocked(g *group, a *Append) {
+	if len(a.Records) == 0 {
+		return
+	}
+	q := s.makeQueueLocked(g, a.Topic, a.Queue)
+	first := run{place: place{q.number, q.next}, count: uint32(len(a.Records)), millis: s.clock.stamp()} //nolint:gosec // few
+	base := s.nextLog
+	a.Positions = make([]Position, 0, len(a.Records))
+	for i := range a.Records {
+		r := &a.Records[i]
+		p := Position{QueueOffset: q.next, LogOffset: s.nextLog, StoreMillis: first.millis}
+		stamp(r.Raw, a.Queue, p)
+		g.message(q.number, a.Topic, p, r)
+		q.next++
+		s.nextLog += int64(len(r.Raw))
+		first.bytes += uint32(len(r.Raw)) //nolint:gosec // a frame is far smaller
+		a.Positions = append(a.Positions, p)
+	}
+	g.set(logKey(base), first.append(nil))
+	g.touch(q)
+}

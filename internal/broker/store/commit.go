@@ -1,0 +1,188 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+)
+
+// groupLocked returns the group that takes a change of so many bytes.
+func (s *Store) groupLocked(bytes int) *group {
+	var g *group
+	if n := len(s.groups); n > 0 && s.groups[n-1].bytes < maxGroup {
+		g = s.groups[n-1]
+	} else {
+		g = newGroup(s.db)
+		s.groups = append(s.groups, g)
+	}
+	g.bytes += int64(bytes)
+	s.pending += int64(bytes)
+	return g
+}
+
+func (s *Store) wakeLocked() {
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (s *Store) armLazyLocked() {
+	if s.lazyTimer == nil {
+		s.lazyTimer = time.AfterFunc(lazyDelay, func() {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.lazyTimer = nil
+			if len(s.lazy) > 0 && s.refusalLocked() == nil {
+				s.groupLocked(0)
+				s.wakeLocked()
+			}
+		})
+	}
+}
+
+// commitLoop stores one group after the other. While one is being synchronized the next one gathers.
+func (s *Store) commitLoop() {
+	defer close(s.stored)
+	for {
+		g := s.takeGroup()
+		if g == nil {
+			select {
+			case <-s.wake:
+				continue
+			case <-s.ctx.Done():
+			}
+			if g = s.takeGroup(); g == nil {
+				return
+			}
+		}
+		if err := s.commit(g); err != nil {
+			s.fail(err)
+			continue
+		}
+		s.stored <- g
+	}
+}
+
+func (s *Store) takeGroup() *group {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.groups) == 0 || s.failed != nil {
+		return nil
+	}
+	g := s.groups[0]
+	s.groups = s.groups[1:]
+	if len(s.groups) == 0 {
+		for k, v := range s.lazy {
+			g.value([]byte(k), v)
+		}
+		clear(s.lazy)
+	}
+	g.seal()
+	s.committing = g
+	return g
+}
+
+// fatal is what Pebble's logger throws where Pebble would end the process; see logger.
+type fatal struct{ error }
+
+func (s *Store) commit(g *group) (err error) {
+	s.dbMu.RLock()
+	defer s.dbMu.RUnlock()
+	defer func() {
+		if f, ok := recover().(fatal); ok {
+			err = f.error
+		}
+	}()
+	if g.batch.Empty() {
+		return nil
+	}
+	if err := s.db.ApplyNoSyncWait(g.batch, pebble.Sync); err != nil {
+		return err
+	}
+	if err := g.batch.SyncWait(); err != nil {
+		return err
+	}
+	return g.batch.Close()
+}
+
+// tellLoop makes what is stored visible and tells the submitters.
+func (s *Store) tellLoop() {
+	for g := range s.stored {
+		s.mu.Lock()
+		for q, b := range g.touched {
+			q.visible = min(b.next, q.next)
+		}
+		s.pending -= g.bytes
+		done := g.done
+		g.done = nil
+		if s.committing == g {
+			s.committing = nil
+		}
+		early := g.early
+		s.mu.Unlock()
+		for _, d := range done {
+			d(nil)
+		}
+		if early {
+			s.options.Resumed()
+		}
+	}
+}
+
+// onStuck tells those who wait that the disk does not take anything now. What they want may be stored later all the same.
+func (s *Store) onStuck(err error) {
+	s.options.Logger.Error("the disk takes nothing, writes are refused", "folder", s.options.Dir, "error", err.Error())
+	s.mu.Lock()
+	done := s.takeDoneLocked()
+	s.mu.Unlock()
+	for _, d := range done {
+		d(err)
+	}
+}
+
+func (s *Store) takeDoneLocked() []func(error) {
+	var done []func(error)
+	take := func(g *group) {
+		done, g.done, g.early = append(done, g.done...), nil, true
+	}
+	if s.committing != nil {
+		take(s.committing)
+	}
+	for _, g := range s.groups {
+		take(g)
+	}
+	return done
+}
+
+// fail takes note that Pebble cannot go on, tells those who wait, and begins to open the store again.
+func (s *Store) fail(err error) {
+	err = fmt.Errorf("%w: %w", ErrFailed, err)
+	s.mu.Lock()
+	if s.failed != nil {
+		s.mu.Unlock()
+		return
+	}
+	s.failed = err
+	done := s.takeDoneLocked()
+	s.groups, s.committing, s.pending = nil, nil, 0
+	clear(s.lazy)
+	if !s.closed {
+		s.running.Go(s.reopen)
+	}
+	s.mu.Unlock()
+	s.options.Logger.Error("the store has failed", "folder", s.options.Dir, "error", err.Error())
+	for _, d := range done {
+		d(err)
+	}
+}
+
+// failForGood is for what leaves Pebble in a state that it cannot even be closed in.
+func (s *Store) failForGood(err error) {
+	s.mu.Lock()
+	s.lost = true
+	s.mu.Unlock()
+	s.fail(errors.Join(err, errors.New("the process must be started again")))
+}

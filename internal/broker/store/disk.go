@@ -1,0 +1,209 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// retryPause is how long a write waits before it is tried again.
+const retryPause = 250 * time.Millisecond
+
+// disk is the file system that Pebble works on. A write that fails, because the disk is full or for another reason, is tried
+// again until it does not, because Pebble does not get over a failed write of its log; whoever waits for it is told by
+// onStuck. A failed synchronization is not tried again: it says nothing of what the disk has. Under FlushAsync the log is
+// synchronized by syncLogs instead of by Pebble.
+type disk struct {
+	vfs.FS
+	flush   Flush
+	onStuck func(error)
+	onFail  func(error)
+
+	ctx     context.Context //nolint:containedctx // ends the waits of all files
+	cancel  context.CancelFunc
+	patient atomic.Bool // set once the store is open: until then an error is one
+
+	mu      sync.Mutex
+	waiting int                // writes that wait
+	reason  error              // of the first of them
+	logs    map[*file]struct{} // under FlushAsync, those that are open
+}
+
+func newDisk(fs vfs.FS, flush Flush, onStuck, onFail func(error)) *disk {
+	d := &disk{FS: fs, flush: flush, onStuck: onStuck, onFail: onFail, logs: make(map[*file]struct{})}
+	d.ctx, d.cancel = context.WithCancel(context.Background())
+	return d
+}
+
+// stuck is why a write waits; nil when none does.
+func (d *disk) stuck() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.reason
+}
+
+// Unwrap is part of vfs.FS.
+func (d *disk) Unwrap() vfs.FS { return d.FS }
+
+// Create is part of vfs.FS.
+func (d *disk) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
+	var f vfs.File
+	err := d.insist(func() (err error) {
+		f, err = d.FS.Create(name, category)
+		return err
+	})
+	return d.wrap(name, f, err)
+}
+
+// ReuseForWrite is part of vfs.FS.
+func (d *disk) ReuseForWrite(oldName, newName string, category vfs.DiskWriteCategory) (vfs.File, error) {
+	f, err := d.FS.ReuseForWrite(oldName, newName, category)
+	return d.wrap(newName, f, err)
+}
+
+func (d *disk) wrap(name string, f vfs.File, err error) (vfs.File, error) {
+	if err != nil {
+		return nil, err
+	}
+	w := &file{File: f, disk: d, lazy: d.flush == FlushAsync && strings.HasSuffix(name, ".log")}
+	if w.lazy {
+		d.mu.Lock()
+		d.logs[w] = struct{}{}
+		d.mu.Unlock()
+	}
+	return w, nil
+}
+
+// insist does something until it works.
+func (d *disk) insist(do func() error) error {
+	err := do()
+	if err == nil || !d.patient.Load() {
+		return err
+	}
+	d.wait(err)
+	defer d.waitOver()
+	for {
+		pause := time.NewTimer(retryPause)
+		select {
+		case <-pause.C:
+		case <-d.ctx.Done():
+			pause.Stop()
+			return err
+		}
+		if err = do(); err == nil {
+			return nil
+		}
+	}
+}
+
+func (d *disk) wait(err error) {
+	d.mu.Lock()
+	d.waiting++
+	first := d.waiting == 1
+	if isFull(err) {
+		d.reason = fmt.Errorf("%w: %w", ErrFull, err)
+	} else {
+		d.reason = fmt.Errorf("%w: %w", ErrFailed, err)
+	}
+	reason := d.reason
+	d.mu.Unlock()
+	if first {
+		d.onStuck(reason)
+	}
+}
+
+func (d *disk) waitOver() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.waiting--; d.waiting == 0 {
+		d.reason = nil
+	}
+}
+
+func isFull(err error) bool { return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) }
+
+// syncLogs brings what was written to the log to the disk.
+func (d *disk) syncLogs() {
+	d.mu.Lock()
+	var dirty []*file
+	for f := range d.logs {
+		if f.dirty.Swap(false) {
+			f.busy.Add(1)
+			dirty = append(dirty, f)
+		}
+	}
+	d.mu.Unlock()
+	for _, f := range dirty {
+		err := f.File.SyncData()
+		f.busy.Done()
+		if err != nil {
+			d.onFail(err)
+		}
+	}
+}
+
+// file is one open file.
+type file struct {
+	vfs.File
+	disk  *disk
+	lazy  bool // synchronized by the disk's interval
+	dirty atomic.Bool
+	busy  sync.WaitGroup // synchronizations of syncLogs
+}
+
+// Write is part of vfs.File. What was written before the disk was full is not written again.
+func (f *file) Write(p []byte) (int, error) {
+	written := 0
+	err := f.disk.insist(func() error {
+		n, err := f.File.Write(p[written:])
+		written += n
+		return err
+	})
+	if f.lazy {
+		f.dirty.Store(true)
+	}
+	return written, err
+}
+
+// Sync is part of vfs.File.
+func (f *file) Sync() error {
+	if f.lazy {
+		return nil
+	}
+	return f.File.Sync()
+}
+
+// SyncData is part of vfs.File.
+func (f *file) SyncData() error {
+	if f.lazy {
+		return nil
+	}
+	return f.File.SyncData()
+}
+
+// SyncTo is part of vfs.File.
+func (f *file) SyncTo(length int64) (bool, error) {
+	if f.lazy {
+		return false, nil
+	}
+	return f.File.SyncTo(length)
+}
+
+// Close is part of vfs.File. A log is on the disk when it is closed: the next one must not survive it.
+func (f *file) Close() error {
+	if !f.lazy {
+		return f.File.Close()
+	}
+	f.disk.mu.Lock()
+	delete(f.disk.logs, f)
+	f.disk.mu.Unlock()
+	f.busy.Wait()
+	return errors.Join(f.File.SyncData(), f.File.Close())
+}

@@ -1,0 +1,25 @@
+// Package store keeps what a broker must not lose, on Pebble: messages with their indexes and their schedule, open
+// transactions, and tables of small values (topics, groups, offsets, key-value configs).
+//
+// Promises:
+//
+//   - A Change is stored whole or not at all: a message, its queue entry, its indexes, its schedule entry and what the change
+//     ends (a schedule entry, a transaction) are one batch.
+//   - Changes become durable in the order in which they were submitted; after a crash a prefix of them is there.
+//   - With FlushSync, what was reported as done survives kill -9 and power loss, and nobody reads a message before that.
+//     With FlushAsync it survives kill -9, because the operating system has it; a power loss may take what was reported in
+//     the last Options.FlushInterval.
+//   - Offsets of a queue are dense. Log offsets grow and are never reused by another message, with holes. Store times
+//     never decrease, whatever the clock does.
+//   - Slices handed out are the caller's.
+//   - A full disk refuses changes with ErrFull, is noticed before Pebble notices it, and is over by itself when there is
+//     space. A disk that fails otherwise refuses everything with ErrFailed while the store opens itself again.
+//   - A folder that another process has, that was written by a newer version, that is damaged or cannot be written is not
+//     opened; the error says which and where.
+//
+// Layout: see keys.go. Opening reads the queues' bounds and the log's end, not the messages.
+//
+// Goroutines: one commits groups of changes, one tells submitters that they are done (so that a submitter's callback does
+// not hold up the next group), one synchronizes the log under FlushAsync, one expires messages when there is a limit, one
+// opens the store again after a failure; and Pebble's own. Close ends them all.
+package store

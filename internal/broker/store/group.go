@@ -1,0 +1,80 @@
+package store
+
+import (
+	"github.com/cockroachdb/pebble/v2"
+)
+
+// maxGroup is how many bytes of messages a group takes before the next one is begun.
+const maxGroup = 4 << 20
+
+// group is the changes that are stored by one batch and share one synchronization.
+type group struct {
+	batch   *pebble.Batch
+	bytes   int64
+	done    []func(error)     // guarded by the Store's mutex
+	early   bool              // the submitters were told that the disk is full; guarded likewise
+	touched map[*queue]bounds // bounds after the last change of this group
+}
+
+func newGroup(db *pebble.DB) *group {
+	return &group{batch: db.NewBatch(), touched: make(map[*queue]bounds)}
+}
+
+// Errors of a batch that is not indexed come from its size alone, which maxGroup bounds.
+
+func (g *group) set(k, v []byte)        { _ = g.batch.Set(k, v, nil) }
+func (g *group) remove(k []byte)        { _ = g.batch.Delete(k, nil) }
+func (g *group) removeFrom(a, b []byte) { _ = g.batch.DeleteRange(a, b, nil) }
+
+func (g *group) touch(q *queue) { g.touched[q] = q.bounds }
+
+// message adds one message with all that belongs to it.
+func (g *group) message(number uint32, topic string, p Position, r *Record) {
+	op := g.batch.SetDeferred(messageKeySize, len(r.Raw))
+	putMessageKey(op.Key, number, p.QueueOffset, p.StoreMillis, r.TagHash)
+	copy(op.Value, r.Raw)
+	_ = op.Finish()
+	for _, key := range r.Keys {
+		op := g.batch.SetDeferred(indexKeySize, 0)
+		putIndexKey(op.Key, hashOf(topic, key), p.StoreMillis, number, p.QueueOffset)
+		_ = op.Finish()
+	}
+	at := place{number, p.QueueOffset}
+	if r.Due > 0 {
+		g.set(scheduleKey(r.Due, p.LogOffset), at.append(nil))
+	}
+	if r.Half {
+		g.set(halfKey(p.LogOffset), order.AppendUint32(at.append(nil), 0))
+	}
+}
+
+// add adds the rest of a change.
+func (g *group) add(c *Change) {
+	for _, e := range c.Unschedule {
+		g.remove(scheduleKey(e.Due, e.LogOffset))
+	}
+	for _, h := range c.Checked {
+		g.set(halfKey(h.LogOffset), order.AppendUint32(h.place.append(nil), h.Checks))
+	}
+	for _, offset := range c.EndHalves {
+		g.remove(halfKey(offset))
+	}
+	for _, v := range c.Values {
+		g.value(tableKey(v.Table, v.Key), v.Value)
+	}
+}
+
+func (g *group) value(key, value []byte) {
+	if value == nil {
+		g.remove(key)
+		return
+	}
+	g.set(key, value)
+}
+
+// seal adds the bounds of the queues that were changed.
+func (g *group) seal() {
+	for q, b := range g.touched {
+		g.set(queueKey(q.topic, q.id), b.append(order.AppendUint32(nil, q.number)))
+	}
+}

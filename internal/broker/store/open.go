@@ -1,0 +1,199 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// format is the version of what keys.go describes.
+const format = 1
+
+// lockFolder makes the folder and takes it for this process.
+func (s *Store) lockFolder() error {
+	if err := s.options.FS.MkdirAll(s.options.Dir, 0o755); err != nil {
+		return plainly(err)
+	}
+	lock, err := pebble.LockDirectory(s.options.Dir, s.options.FS)
+	if err != nil {
+		return plainly(err)
+	}
+	s.lock = lock
+	return nil
+}
+
+// plainly says what an error of the folder means.
+func plainly(err error) error {
+	switch {
+	case errors.Is(err, syscall.EAGAIN), errors.Is(err, syscall.EACCES) && isLock(err), strings.Contains(err.Error(), "lock held by current process"):
+		return fmt.Errorf("%w: stop that process or choose another folder: %w", ErrInUse, err)
+	case errors.Is(err, os.ErrPermission), errors.Is(err, syscall.EROFS):
+		return fmt.Errorf("it cannot be written: give this user the right to, or choose another folder: %w", err)
+	case isFull(err):
+		return fmt.Errorf("%w: make space: %w", ErrFull, err)
+	}
+	return err
+}
+
+// isLock tells an EACCES of the lock from one of the file, which names a path.
+func isLock(err error) bool {
+	var path *fs.PathError
+	return !errors.As(err, &path)
+}
+
+// openDB opens Pebble and reads the bounds of the queues.
+func (s *Store) openDB() error {
+	if err := checkFiles(s.options.Dir, s.options.FS); err != nil {
+		return err
+	}
+	s.disk.patient.Store(false)
+	cache := pebble.NewCache(s.options.CacheBytes)
+	defer cache.Unref()
+	db, err := pebble.Open(s.options.Dir, s.pebbleOptions(cache))
+	if err != nil {
+		return damage(plainly(err))
+	}
+	s.dbMu.Lock()
+	s.db = db
+	s.dbMu.Unlock()
+	if err := s.load(db); err != nil {
+		return errors.Join(damage(err), s.closeDB())
+	}
+	s.disk.patient.Store(true)
+	return nil
+}
+
+// memTable is how much is gathered in memory before it is written out in order.
+const memTable = 32 << 20
+
+func (s *Store) pebbleOptions(cache *pebble.Cache) *pebble.Options {
+	o := &pebble.Options{
+		FS: s.disk, Cache: cache, Lock: s.lock, Logger: logger{s.options.Logger, s},
+		FormatMajorVersion:          pebble.FormatValueSeparation,
+		MemTableSize:                memTable,
+		MemTableStopWritesThreshold: 4,
+		L0CompactionThreshold:       4,
+		L0StopWritesThreshold:       64,
+		MaxOpenFiles:                512,
+		CompactionConcurrencyRange:  func() (int, int) { return 1, 2 },
+	}
+	// Messages are written once and never change: apart from the keys they need not be moved by compactions.
+	o.Experimental.ValueSeparationPolicy = func() pebble.ValueSeparationPolicy {
+		return pebble.ValueSeparationPolicy{
+			Enabled: true, MinimumSize: 256, MaxBlobReferenceDepth: 10, RewriteMinimumAge: time.Minute, TargetGarbageRatio: 0.5,
+		}
+	}
+	o.ApplyCompressionSettings(func() pebble.DBCompressionSettings { return pebble.DBCompressionNone })
+	return o
+}
+
+// checkFiles finds out what Pebble would take for a new store: one whose description is missing.
+func checkFiles(dir string, fs vfs.FS) error {
+	d, err := pebble.Peek(dir, fs)
+	if err != nil {
+		return damage(plainly(err))
+	}
+	names, err := fs.List(dir)
+	if err != nil {
+		return plainly(err)
+	}
+	logs := 0
+	for _, name := range names {
+		isLog := strings.HasSuffix(name, ".log")
+		if isLog {
+			logs++
+		}
+		if !d.Exists && (isLog || strings.HasSuffix(name, ".sst") || strings.HasSuffix(name, ".blob")) {
+			return fmt.Errorf("%w: it has %s, but the files MANIFEST-… and marker.manifest… that go with it are missing: restore the folder from a backup", ErrDamaged, name)
+		}
+	}
+	if d.Exists && logs == 0 {
+		return fmt.Errorf("%w: its log, a file NNNNNN.log, is missing: restore the folder from a backup", ErrDamaged)
+	}
+	return nil
+}
+
+// damage says of an error of Pebble's start what it means.
+func damage(err error) error {
+	text := err.Error()
+	switch {
+	case errors.Is(err, ErrNewer), errors.Is(err, ErrInUse), errors.Is(err, ErrFull), errors.Is(err, os.ErrPermission):
+		return err
+	case strings.Contains(text, "unknown format major version"), strings.Contains(text, "format major version") && strings.Contains(text, "newer"):
+		return fmt.Errorf("%w of streamd, whose files this one (format %d) cannot read: use that version: %w", ErrNewer, format, err)
+	case pebble.IsCorruptionError(err), errors.Is(err, os.ErrNotExist):
+		return fmt.Errorf("%w: restore the folder from a backup: %w", ErrDamaged, err)
+	}
+	return err
+}
+
+// load reads what is kept in memory.
+func (s *Store) load(db *pebble.DB) error {
+	if err := checkFormat(db); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.topics, s.numbers = make(map[string][]*queue), make(map[uint32]*queue)
+	s.lastNumber, s.nextLog = 0, 0
+	if v, err := get(db, []byte{prefixCounter}); err != nil {
+		return err
+	} else if len(v) == 4 {
+		s.lastNumber = order.Uint32(v)
+	}
+	err := scan(db, []byte{prefixQueue}, func(k, v []byte) error {
+		if len(k) < 1+1+4 || len(v) != 4+boundsSize {
+			return fmt.Errorf("%w: the entry %q of a queue is %q", ErrDamaged, k, v)
+		}
+		q := &queue{topic: string(k[1 : len(k)-5]), id: int32(order.Uint32(k[len(k)-4:])), number: order.Uint32(v)} //nolint:gosec // written by us
+		q.bounds = bounds{int64(order.Uint64(v[4:])), int64(order.Uint64(v[12:]))}
+		q.visible = q.next
+		s.placeLocked(q)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return s.loadLogLocked(db)
+}
+
+// loadLogLocked finds the end of the log.
+func (s *Store) loadLogLocked(db *pebble.DB) error {
+	it, err := db.NewIter(&pebble.IterOptions{LowerBound: []byte{prefixLog}, UpperBound: []byte{prefixLog + 1}})
+	if err != nil {
+		return err
+	}
+	if it.Last() {
+		k, v := it.Key(), it.Value()
+		r, ok := readRun(v)
+		if !ok || len(k) != 9 {
+			return errors.Join(fmt.Errorf("%w: the last entry of the log is %q: %q", ErrDamaged, k, v), it.Close())
+		}
+		s.nextLog = int64(order.Uint64(k[1:])) + int64(r.bytes)
+		s.clock.atLeast(r.millis)
+	}
+	return errors.Join(it.Error(), it.Close())
+}
+
+// checkFormat refuses a newer format and writes this one into a new store.
+func checkFormat(db *pebble.DB) error {
+	v, err := get(db, []byte{prefixVersion})
+	switch {
+	case err != nil:
+		return err
+	case v == nil:
+		return db.Set([]byte{prefixVersion}, order.AppendUint32(nil, format), pebble.Sync)
+	case len(v) != 4:
+		return fmt.Errorf("%w: its format version is %q", ErrDamaged, v)
+	case order.Uint32(v) > format:
+		return fmt.Errorf("%w of streamd in format %d, and this one reads formats up to %d: use that version", ErrNewer, order.Uint32(v), format)
+	}
+	return nil
+}

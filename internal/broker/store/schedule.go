@@ -1,0 +1,98 @@
+package store
+
+import (
+	"errors"
+
+	"github.com/cockroachdb/pebble/v2"
+)
+
+// Scheduled is a message that waits for its time.
+type Scheduled struct {
+	Due       int64 // milliseconds since 1970, by the store's clock
+	LogOffset int64
+	Raw       []byte
+}
+
+// Scheduled returns the messages that are due at until or before, in order of time and then of arrival, from a due time on,
+// at most limit of them; and when the next one behind them is due, 0 when there is none. They stay scheduled until a Change
+// says otherwise. A schedule entry whose message is gone comes with nil Raw, to be removed likewise.
+func (s *Store) Scheduled(from, until int64, limit int) (due []Scheduled, next int64, err error) {
+	err = s.view(func(db *pebble.DB) (err error) {
+		it, err := db.NewIter(&pebble.IterOptions{LowerBound: scheduleKey(max(from, 0), 0), UpperBound: []byte{prefixSchedule + 1}})
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, it.Close()) }()
+		for ok := it.First(); ok; ok = it.Next() {
+			e := Scheduled{Due: int64(order.Uint64(it.Key()[1:])), LogOffset: int64(order.Uint64(it.Key()[9:]))}
+			if e.Due > until || len(due) >= limit {
+				next = e.Due
+				break
+			}
+			v, err := it.ValueAndErr()
+			if err != nil {
+				return err
+			}
+			if e.Raw, err = s.kept(db, v); err != nil {
+				return err
+			}
+			due = append(due, e)
+		}
+		return it.Error()
+	})
+	return due, next, err
+}
+
+// kept reads the message that an entry of schedule or transactions is of; nil when its topic was deleted.
+func (s *Store) kept(db *pebble.DB, value []byte) ([]byte, error) {
+	p, ok := readPlace(value)
+	if !ok {
+		return nil, nil
+	}
+	_, raw, _, err := entry(db, p.queue, p.offset, true)
+	return raw, err
+}
+
+// CountScheduled is how many messages wait.
+func (s *Store) CountScheduled() (n int, err error) {
+	err = s.view(func(db *pebble.DB) error {
+		return scan(db, []byte{prefixSchedule}, func(_, _ []byte) error {
+			n++
+			return nil
+		})
+	})
+	return n, err
+}
+
+// HalfState is an open transaction.
+type HalfState struct {
+	LogOffset int64
+	Checks    uint32 // how often its producers were asked
+	place     place
+}
+
+// Halves returns the open transactions in the order in which they came.
+func (s *Store) Halves() (all []HalfState, err error) {
+	err = s.view(func(db *pebble.DB) error {
+		return scan(db, []byte{prefixHalf}, func(k, v []byte) error {
+			if p, ok := readPlace(v); ok && len(v) == placeSize+4 {
+				all = append(all, HalfState{int64(order.Uint64(k[1:])), order.Uint32(v[placeSize:]), p})
+			}
+			return nil
+		})
+	})
+	return all, err
+}
+
+// Table returns the values of a table by their keys.
+func (s *Store) Table(name string) (map[string][]byte, error) {
+	table := make(map[string][]byte)
+	prefix := tableKey(name, "")
+	err := s.view(func(db *pebble.DB) error {
+		return scan(db, prefix, func(k, v []byte) error {
+			table[string(k[len(prefix):])] = append([]byte{}, v...)
+			return nil
+		})
+	})
+	return table, err
+}

@@ -1,0 +1,136 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+)
+
+// lazyDelay is how long values of Later wait for a change that takes them along.
+const lazyDelay = 200 * time.Millisecond
+
+// Store is the messages and tables of one broker. Its methods are safe for concurrent use.
+type Store struct {
+	options Options
+	disk    *disk
+	clock   *clock
+	space   space
+	lock    *pebble.Lock
+	wake    chan struct{}   // there is a group to commit
+	stored  chan *group     // groups whose submitters are to be told
+	ctx     context.Context //nolint:containedctx // ends the goroutines
+	cancel  context.CancelFunc
+	running sync.WaitGroup
+
+	dbMu sync.RWMutex // held for reading by who uses db
+	db   *pebble.DB
+
+	dropped struct { // by retention, whose goroutine alone uses it
+		log  int64
+		hour uint32
+	}
+
+	mu         sync.Mutex
+	topics     map[string][]*queue // nil for a queue never written to
+	numbers    map[uint32]*queue
+	lastNumber uint32
+	nextLog    int64
+	groups     []*group // the last one is open
+	committing *group
+	pending    int64 // bytes of messages in groups and committing
+	lazy       map[string][]byte
+	lazyTimer  *time.Timer
+	failed     error // why nothing is taken; nil when it is
+	lost       bool  // failed for good
+	closed     bool
+}
+
+// Open opens the store in a folder, which is made if it is not there. The error says what is wrong with the folder.
+func Open(o Options) (*Store, error) {
+	o = o.withDefaults()
+	s := &Store{
+		options: o, clock: newClock(), wake: make(chan struct{}, 1), stored: make(chan *group, 1),
+		lazy: make(map[string][]byte),
+	}
+	s.disk = newDisk(o.FS, o.Flush, s.onStuck, s.fail)
+	s.space = space{fs: o.FS, dir: o.Dir, least: o.MinFree}
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	if err := s.lockFolder(); err != nil {
+		return nil, fmt.Errorf("opening the data folder %s: %w", o.Dir, err)
+	}
+	if err := s.openDB(); err != nil {
+		return nil, fmt.Errorf("opening the data folder %s: %w", o.Dir, errors.Join(err, s.lock.Close()))
+	}
+	s.running.Go(s.commitLoop)
+	s.running.Go(s.tellLoop)
+	if o.Flush == FlushAsync {
+		s.running.Go(func() { s.every(o.FlushInterval, s.disk.syncLogs) })
+	}
+	if o.RetainAge > 0 || o.RetainBytes > 0 {
+		s.running.Go(func() { s.every(o.RetainEvery, s.retain) })
+	}
+	return s, nil
+}
+
+// Close stores what was submitted and closes the store.
+func (s *Store) Close() error {
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return nil
+	}
+	s.closed = true
+	if len(s.lazy) > 0 && s.failed == nil && len(s.groups) == 0 {
+		s.groups = append(s.groups, newGroup(s.db))
+	}
+	if s.lazyTimer != nil {
+		s.lazyTimer.Stop()
+	}
+	s.mu.Unlock()
+	if s.disk.stuck() != nil {
+		s.disk.cancel() // What waits for the disk will not be stored.
+	}
+	s.cancel()
+	s.running.Wait()
+	s.disk.cancel()
+	return errors.Join(s.closeDB(), s.lock.Close())
+}
+
+// Err is why the store takes nothing at present; nil when it does.
+func (s *Store) Err() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.refusalLocked()
+}
+
+func (s *Store) refusalLocked() error {
+	switch {
+	case s.closed:
+		return ErrClosed
+	case s.failed != nil:
+		return s.failed
+	}
+	return s.disk.stuck()
+}
+
+// Now is the store's clock, in milliseconds since 1970, by which messages are stamped and due: it does not follow steps of
+// the wall clock.
+func (s *Store) Now() int64 { return s.clock.now() }
+
+// every does something again and again until the store is closed.
+func (s *Store) every(interval time.Duration, do func()) {
+	ticker := time.NewTicker(interval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.C:
+			do()
+		case <-s.ctx.Done():
+			return
+		}
+	}
+}
