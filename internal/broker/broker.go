@@ -35,6 +35,9 @@ type Broker struct {
 	halves      *halfTable
 	ids         *idMaker
 	expressions *expressionTable
+	forbidden   *forbiddenTable
+	counters    *counters
+	tuned       *tuned
 	changes     *changes
 	handle      map[code]handler
 
@@ -61,6 +64,9 @@ func New(c Config) *Broker {
 		halves:      newHalfTable(c),
 		ids:         newIDMaker(),
 		expressions: newExpressionTable(),
+		forbidden:   newForbiddenTable(),
+		counters:    newCounters(),
+		tuned:       newTuned(c),
 		changes:     newChanges(),
 		handle:      handlers(),
 	}

@@ -1,8 +1,6 @@
 package broker
 
 import (
-	"fmt"
-
 	"github.com/streamd/streamd/internal/broker/remote"
 	"github.com/streamd/streamd/internal/rocketmq/wire"
 )
@@ -64,6 +62,25 @@ func handlers() map[code]handler {
 		wire.ReqCloneGroupOffset:           (*Broker).onCloneOffsets,
 		wire.ReqGetBrokerRuntimeInfo:       (*Broker).onRuntimeInfo,
 		wire.ReqGetBrokerConfig:            (*Broker).onBrokerConfig,
+		wire.ReqUpdateBrokerConfig:         (*Broker).onUpdateConfig,
+
+		wire.ReqUpdateAndCreateTopicList:    (*Broker).onTopicList,
+		wire.ReqUpdateSubscriptionGroupList: (*Broker).onGroupList,
+		wire.ReqGetSystemTopicsFromBroker:   (*Broker).onSystemTopics,
+		wire.ReqCleanExpiredConsumeQueue:    (*Broker).onClean,
+		wire.ReqCleanUnusedTopic:            (*Broker).onClean,
+		wire.ReqDeleteExpiredCommitLog:      (*Broker).onClean,
+		wire.ReqQueryCorrectionOffset:       (*Broker).onCorrectionOffset,
+		wire.ReqGetAllConsumerOffset:        (*Broker).onAllOffsets,
+		wire.ReqViewBrokerStats:             (*Broker).onViewStats,
+		wire.ReqGetBrokerConsumeStats:       (*Broker).onBrokerConsumeStats,
+		wire.ReqQueryConsumeQueue:           (*Broker).onConsumeQueue,
+		wire.ReqResumeCheckHalf:             (*Broker).onResumeCheck,
+		wire.ReqGetAllProducers:             (*Broker).onAllProducers,
+		wire.ReqGroupForbidden:              (*Broker).onForbidden,
+		wire.ReqQueryAssignment:             (*Broker).onAssignment,
+		wire.ReqSetMessageRequestMode:       (*Broker).onSetMode,
+		wire.ReqGetAllMessageRequestMode:    (*Broker).onAllModes,
 	}
 }
 
@@ -79,8 +96,7 @@ func (b *Broker) dispatch(r *remote.Request) {
 	if !known {
 		h, ok := b.handle[c]
 		if !ok {
-			// The leading blank is RocketMQ's (vectors errors [1774]).
-			r.Reply(plain(wire.RespNotSupported, fmt.Sprintf(" request type %d not supported", c)))
+			r.Reply(notSupported(c))
 			return
 		}
 		answer = h(b, r)

@@ -100,6 +100,8 @@ func (b *Broker) chooseFilter(p *pull) *remote.Answer {
 		return headed(wire.RespSubscriptionNotExist, "the consumer's group info not exist"+faq)
 	case model == wire.Broadcasting && !b.mayBroadcast(p.group):
 		return headed(wire.RespNoPermission, "the consumer group["+p.group+"] can not consume by broadcast way")
+	case b.forbidden.has(groupTopic{p.group, p.topic}):
+		return headed(wire.RespNoPermission, "the consumer group["+p.group+"] is forbidden for topic["+p.topic+"]")
 	case !subscribed:
 		return headed(wire.RespSubscriptionNotExist, "the consumer's subscription not exist"+faq)
 	case s.SubVersion < p.subscriptionVersion:

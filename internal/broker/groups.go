@@ -3,6 +3,7 @@ package broker
 import (
 	"encoding/json"
 	"maps"
+	"slices"
 	"sync"
 
 	"github.com/streamd/streamd/internal/rocketmq/wire"
@@ -53,6 +54,26 @@ func (t *groupTable) ensure(name string) (wire.SubscriptionGroup, bool) {
 	t.groups[name] = g
 	t.version++
 	return g, true
+}
+
+// creates tells whether groups are made by being used.
+func (t *groupTable) creates() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.create
+}
+
+func (t *groupTable) setCreate(on bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.create = on
+}
+
+// names returns the groups in order.
+func (t *groupTable) names() []string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.Sorted(maps.Keys(t.groups))
 }
 
 func (t *groupTable) put(g wire.SubscriptionGroup) {

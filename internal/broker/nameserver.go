@@ -30,6 +30,7 @@ type NameServer struct {
 
 	mu      sync.Mutex
 	brokers map[string]registration
+	wiped   map[string]bool // brokers that producers must not write to
 	kv      map[string]map[string]string
 }
 
@@ -51,7 +52,7 @@ func NewNameServer(c NameServerConfig) *NameServer {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	n := &NameServer{
-		config: c, faults: newFaults(), brokers: make(map[string]registration), kv: make(map[string]map[string]string),
+		config: c, faults: newFaults(), brokers: make(map[string]registration), wiped: make(map[string]bool), kv: make(map[string]map[string]string),
 	}
 	n.server = remote.NewServer(remote.Options{
 		Listen: c.Listen, Address: c.Address, Handle: n.serve, Gone: n.gone, MaxFrame: maxFrame, MaxPending: maxPending,
@@ -99,7 +100,7 @@ func (n *NameServer) serve(r *remote.Request) {
 	n.faults.apply(r, func(r *remote.Request) {
 		answer, known := n.answer(r)
 		if !known {
-			answer = plain(wire.RespNotSupported, fmt.Sprintf(" request type %d not supported", r.Command.Code))
+			answer = notSupported(r.Command.RequestCode())
 		}
 		r.Reply(answer)
 	})
@@ -107,7 +108,25 @@ func (n *NameServer) serve(r *remote.Request) {
 
 // answer handles the name server's codes; false: the code is none of them.
 func (n *NameServer) answer(r *remote.Request) (*remote.Answer, bool) {
-	switch r.Command.RequestCode() {
+	switch c := r.Command.RequestCode(); c {
+	case wire.ReqWipeWritePerm, wire.ReqAddWritePerm:
+		return n.onWipePerm(r), true
+	case wire.ReqGetTopicsByCluster:
+		return n.onClusterTopics(r), true
+	case wire.ReqGetSystemTopicsFromNameServer:
+		return n.onSystemTopicsNS(), true
+	case wire.ReqGetUnitTopics, wire.ReqGetHasUnitSubTopics, wire.ReqGetHasUnitSubUnunitTopics:
+		return n.onUnitTopics(c), true
+	case wire.ReqGetNameServerConfig:
+		return n.onConfig(), true
+	case wire.ReqUpdateNameServerConfig:
+		return n.onUpdateConfig(r), true
+	case wire.ReqQueryDataVersion:
+		return n.onDataVersion(r), true
+	case wire.ReqGetBrokerMemberGroup:
+		return n.onMemberGroup(r), true
+	case wire.ReqBrokerHeartbeat:
+		return n.onBrokerBeat(r), true
 	case wire.ReqGetRoute:
 		return n.onRoute(r), true
 	case wire.ReqGetClusterInfo:

@@ -43,6 +43,8 @@ func (b *Broker) onDeleteGroup(r *remote.Request) *remote.Answer {
 		return bad
 	}
 	b.groups.remove(name)
+	b.counters.forgetGroup(name)
+	b.forbidden.remove(func(k groupTopic) bool { return k.group == name })
 	if f.flag("cleanOffset", false) || f.flag("removeOffset", false) {
 		b.offsets.removeGroup(name)
 	}
@@ -96,6 +98,7 @@ func (b *Broker) onConsumeStats(r *remote.Request) *remote.Answer {
 		for queue := range c.ReadQueues {
 			stats.Offsets[b.queueName(topic, queue)] = b.consumeOffset(queueOf(group, topic, queue))
 		}
+		stats.TPS += b.getTPS(group, topic)
 	}
 	return jsonBody(stats, wire.Fastjson)
 }

@@ -70,6 +70,9 @@ func (b *Broker) onPull(r *remote.Request) *remote.Answer {
 
 // checkPull holds the refusals before any subscription is looked at, in RocketMQ's order (consumer-semantics.md 3.6).
 func (b *Broker) checkPull(p *pull) *remote.Answer {
+	if b.tuned.permission.Load()&wire.PermRead == 0 {
+		return headed(wire.RespNoPermission, "the broker["+b.Address()+"] pulling message is forbidden")
+	}
 	group, ok := b.groups.ensure(p.group)
 	if !ok {
 		return headed(wire.RespGroupNotExist, fmt.Sprintf("subscription group [%s] does not exist, %s", p.group, strings.TrimPrefix(faq, "\n")))
@@ -103,9 +106,10 @@ func (b *Broker) tryPull(p *pull) (a *remote.Answer, nothing bool) {
 		return pullAnswer(wire.RespPullOffsetMoved, memstore.Result{Status: statusReset, Next: offset, Min: first, Max: next}), false
 	}
 	limits := memstore.Limits{
-		Messages: max(min(p.max, b.config.PullMessages), 1), Bytes: b.config.PullBytes, Scan: max(scanLimit, p.max),
+		Messages: max(min(p.max, int(b.tuned.pullMessages.Load())), 1), Bytes: int(b.tuned.pullBytes.Load()), Scan: max(scanLimit, p.max),
 	}
 	result := b.read(p, limits)
+	b.counters.pulled(b.config.Cluster, p.groupQueue(), result)
 	c := pullCode(result.Status, p.offset)
 	return pullAnswer(c, result), c == wire.RespPullNotFound
 }

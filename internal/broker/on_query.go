@@ -1,8 +1,8 @@
 package broker
 
 import (
+	"cmp"
 	"fmt"
-	"math"
 	"slices"
 
 	"github.com/streamd/streamd/internal/broker/remote"
@@ -23,25 +23,37 @@ func (b *Broker) onViewMessage(r *remote.Request) *remote.Answer {
 	return withBody(m.Raw)
 }
 
-// onQueryMessage is 12: messages by UNIQ_KEY or one of their KEYS, newest first. There is no index: the topic is searched.
+// The most messages that one query by key returns, and of what size: what the store's index looks at, and a frame.
+const (
+	maxQueried      = 64
+	usualQueried    = 32
+	maxQueriedBytes = maxFrame / 2
+)
+
+// onQueryMessage is 12: messages by UNIQ_KEY or one of their KEYS and by time of storing: the newest, but in the order in
+// which they were stored.
 func (b *Broker) onQueryMessage(r *remote.Request) *remote.Answer {
 	f := fieldsOf(r)
-	topic, key, limit := f.text("topic"), f.text("key"), int(f.int32Or("maxNum", 32))
-	begin, end := f.int64Or("beginTimestamp", 0), f.int64Or("endTimestamp", math.MaxInt64)
+	topic, key, limit := f.text("topic"), f.text("key"), int(f.int32("maxNum"))
+	begin, end := f.int64("beginTimestamp"), f.int64("endTimestamp")
 	if bad := f.bad(); bad != nil {
 		return bad
 	}
-	var found [][]byte
+	if f.flag("_UNIQUE_KEY_QUERY", false) {
+		limit = usualQueried
+	}
+	found := b.findByKey(topic, key, begin, end, min(limit, maxQueried))
 	var last wire.Message
-	for queue := range int32(b.store.Queues(topic)) {
-		for _, raw := range b.store.Messages(topic, queue, 0, 0) {
-			var m wire.Message
-			if _, err := m.Decode(raw); err != nil || m.StoreMillis < begin || m.StoreMillis > end {
-				continue
-			}
-			if m.UniqueKey() == key || slices.Contains(m.Keys(), key) {
-				found, last = append(found, raw), m
-			}
+	if len(found) > 0 {
+		if _, err := last.Decode(found[0]); err != nil {
+			return plain(wire.RespSystemError, "reading a stored message: "+err.Error())
+		}
+	}
+	size := 0
+	for i, raw := range found {
+		if size += len(raw); size > maxQueriedBytes && i > 0 {
+			found = found[:i]
+			break
 		}
 	}
 	if len(found) == 0 {
@@ -51,6 +63,37 @@ func (b *Broker) onQueryMessage(r *remote.Request) *remote.Answer {
 	slices.Reverse(found)
 	a := headed(wire.RespSuccess, "",
 		number("indexLastUpdateTimestamp", last.StoreMillis), number("indexLastUpdatePhyoffset", last.LogOffset))
-	a.Parts = found[:min(len(found), max(limit, 1))]
+	a.Parts = found
 	return a
+}
+
+// findByKey returns the messages of a topic with a key that were stored in [begin, end] milliseconds, the newest first.
+func (b *Broker) findByKey(topic, key string, begin, end int64, limit int) [][]byte {
+	type entry struct {
+		raw       []byte
+		logOffset int64
+	}
+	var all []entry
+	for queue := range int32(b.store.Queues(topic)) {
+		for _, raw := range b.store.Messages(topic, queue, 0, 0) {
+			var m wire.Message
+			if _, err := m.Decode(raw); err != nil || m.StoreMillis < begin || m.StoreMillis > end {
+				continue
+			}
+			if hasKey(&m, key) {
+				all = append(all, entry{raw, m.LogOffset})
+			}
+		}
+	}
+	slices.SortFunc(all, func(a, b entry) int { return cmp.Compare(b.logOffset, a.logOffset) })
+	found := make([][]byte, 0, max(min(limit, len(all)), 0))
+	for _, e := range all[:max(min(limit, len(all)), 0)] {
+		found = append(found, e.raw)
+	}
+	return found
+}
+
+// hasKey tells whether a message is found by a key: its unique key or one of its own.
+func hasKey(m *wire.Message, key string) bool {
+	return m.UniqueKey() == key || slices.Contains(m.Keys(), key)
 }

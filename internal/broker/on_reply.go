@@ -39,8 +39,8 @@ func (b *Broker) onReply(r *remote.Request) *remote.Answer {
 	}
 	r.Keep()
 	d := s.draft(r)
-	if len(d.body) > b.config.MaxBody || len(s.properties) > wire.MaxProperties {
-		return b.refuseSend(wire.RespMessageIllegal, fmt.Sprintf(remarkTooLarge, b.config.MaxBody))
+	if int64(len(d.body)) > b.tuned.maxBody.Load() || len(s.properties) > wire.MaxProperties {
+		return b.refuseSend(wire.RespMessageIllegal, fmt.Sprintf(remarkTooLarge, b.tuned.maxBody.Load()))
 	}
 	d.properties.set(wire.PropRegion, b.config.Region)
 	d.properties.set(wire.PropTraceOn, "true")

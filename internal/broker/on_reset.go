@@ -30,7 +30,7 @@ func (b *Broker) onReset(r *remote.Request) *remote.Answer {
 	if !ok {
 		return plain(wire.RespTopicNotExist, "Topic "+q.topic+" does not exist")
 	}
-	if b.config.PushResets {
+	if b.tuned.pushResets.Load() {
 		return b.pushReset(q, topic)
 	}
 	if _, ok := b.groups.get(q.group); !ok {

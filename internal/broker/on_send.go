@@ -93,6 +93,9 @@ func (b *Broker) onSend(r *remote.Request) *remote.Answer {
 
 // checkSend finds or makes the topic. As in 5.3.3 its write permission is not looked at (vectors/README.md 4.9).
 func (b *Broker) checkSend(r *remote.Request, s *sending) (wire.TopicConfig, *remote.Answer) {
+	if b.tuned.permission.Load()&wire.PermWrite == 0 {
+		return wire.TopicConfig{}, b.refuseSend(wire.RespNoPermission, "the broker["+b.Address()+"] sending message is forbidden")
+	}
 	if fault := topicNameFault(s.topic); fault != "" {
 		return wire.TopicConfig{}, b.refuseSend(wire.RespInvalidParameter, fault)
 	}
@@ -117,6 +120,7 @@ func (b *Broker) checkSend(r *remote.Request, s *sending) (wire.TopicConfig, *re
 
 // refuseSend is an error answer to a send; it has a header class whose region and trace switch are always set.
 func (b *Broker) refuseSend(c wire.ResponseCode, remark string) *remote.Answer {
+	b.counters.refused.Add(1)
 	return headed(c, remark, text(wire.PropRegion, b.config.Region), text(wire.PropTraceOn, "true"))
 }
 
@@ -131,7 +135,7 @@ func (b *Broker) sendOne(r *remote.Request, s sending) *remote.Answer {
 		d.properties.set(wire.PropUniqueKey, b.newUniqueKey())
 	}
 	if len(d.properties.text()) > wire.MaxProperties {
-		return b.refuseSend(wire.RespMessageIllegal, fmt.Sprintf(remarkTooLarge, b.config.MaxBody))
+		return b.refuseSend(wire.RespMessageIllegal, fmt.Sprintf(remarkTooLarge, b.tuned.maxBody.Load()))
 	}
 	isHalf := strings.EqualFold(d.properties.get(wire.PropHalfMessage), "true")
 	if isHalf {
@@ -146,6 +150,7 @@ func (b *Broker) sendOne(r *remote.Request, s sending) *remote.Answer {
 	if isHalf {
 		b.halves.add(position.LogOffset, immunityOf(d.properties))
 	}
+	b.counters.put(b.config.Cluster, s.topic, 1, d.size)
 	a := b.sent(s.queue, []memstore.Position{position}, unique)
 	if handle := b.handleOf(d); handle != "" {
 		a.Ext = append(a.Ext, text("recallHandle", handle))
@@ -155,8 +160,8 @@ func (b *Broker) sendOne(r *remote.Request, s sending) *remote.Answer {
 
 // checkOne holds the refusals that concern single messages.
 func (b *Broker) checkOne(r *remote.Request, s sending, d *draft) *remote.Answer {
-	if len(d.body) > b.config.MaxBody {
-		return b.refuseSend(wire.RespMessageIllegal, fmt.Sprintf(remarkTooLarge, b.config.MaxBody))
+	if int64(len(d.body)) > b.tuned.maxBody.Load() {
+		return b.refuseSend(wire.RespMessageIllegal, fmt.Sprintf(remarkTooLarge, b.tuned.maxBody.Load()))
 	}
 	now := time.Now().UnixMilli()
 	if due, ok := timerDue(d.properties, now); ok && due-now > maxTimerDelay.Milliseconds() {

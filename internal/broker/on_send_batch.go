@@ -19,6 +19,7 @@ func (b *Broker) sendBatch(r *remote.Request, s sending) *remote.Answer {
 	b.mark(&whole)
 	common := whole.text()
 	var records []memstore.Record
+	size := 0
 	for p, err := range wire.BatchParts(r.Command.Body) {
 		if err != nil {
 			return b.refuseSend(wire.RespMessageIllegal, err.Error())
@@ -31,12 +32,13 @@ func (b *Broker) sendBatch(r *remote.Request, s sending) *remote.Answer {
 		if err != nil {
 			return b.refuseSend(wire.RespMessageIllegal, err.Error())
 		}
-		records = append(records, memstore.Record{Raw: raw, TagHash: hash})
+		records, size = append(records, memstore.Record{Raw: raw, TagHash: hash}), size+len(raw)
 	}
 	positions, err := b.append(s.topic, s.queue, records...)
 	if err != nil {
 		return b.refuseSend(wire.RespSystemError, err.Error())
 	}
+	b.counters.put(b.config.Cluster, s.topic, len(records), size)
 	return b.sent(s.queue, positions, unique)
 }
 
@@ -46,10 +48,10 @@ func (b *Broker) checkBatch(r *remote.Request, s sending, whole properties) *rem
 		return b.refuseSend(wire.RespMessageIllegal, fmt.Sprintf("message topic length over %d", wire.MaxTopicName))
 	case wire.IsRetryTopic(s.topic):
 		return b.refuseSend(wire.RespMessageIllegal, "batch request does not support retry group "+s.topic)
-	case len(r.Command.Body) > b.config.MaxBody:
-		return b.refuseSend(wire.RespMessageIllegal, fmt.Sprintf(remarkTooLarge, b.config.MaxBody))
+	case int64(len(r.Command.Body)) > b.tuned.maxBody.Load():
+		return b.refuseSend(wire.RespMessageIllegal, fmt.Sprintf(remarkTooLarge, b.tuned.maxBody.Load()))
 	case whole.get(wire.PropDelayLevel) != "" || isTimer(whole):
-		return b.refuseSend(wire.RespMessageIllegal, fmt.Sprintf(remarkTooLarge, b.config.MaxBody))
+		return b.refuseSend(wire.RespMessageIllegal, fmt.Sprintf(remarkTooLarge, b.tuned.maxBody.Load()))
 	}
 	return nil
 }

@@ -38,6 +38,7 @@ func (b *Broker) onSendBack(r *remote.Request) *remote.Answer {
 	if _, err := b.put(b.again(m, group, level, limit)); err != nil {
 		return plain(wire.RespSystemError, err.Error())
 	}
+	b.counters.sentBack(string(m.Topic), name)
 	return plain(wire.RespSuccess, "")
 }
 

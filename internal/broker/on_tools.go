@@ -2,7 +2,6 @@ package broker
 
 import (
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/streamd/streamd/internal/broker/remote"
@@ -93,28 +92,6 @@ func (b *Broker) onCloneOffsets(r *remote.Request) *remote.Answer {
 		}
 	}
 	return plain(wire.RespSuccess, "")
-}
-
-// onRuntimeInfo is 28: what tools show of a broker. Only what is known here is told.
-func (b *Broker) onRuntimeInfo(*remote.Request) *remote.Answer {
-	return jsonBody(wire.KVTable{Table: map[string]string{
-		"brokerVersion":            strconv.Itoa(int(b.config.Version)),
-		"brokerVersionDesc":        b.config.Version.String(),
-		"brokerActive":             "true",
-		"bootTimestamp":            strconv.FormatInt(b.started().UnixMilli(), 10),
-		"queryThreadPoolQueueSize": "0",
-	}}, wire.Standard)
-}
-
-// onBrokerConfig is 26: the settings that tools look for, as properties text.
-func (b *Broker) onBrokerConfig(*remote.Request) *remote.Answer {
-	settings := "brokerName=" + b.config.Name + "\nbrokerClusterName=" + b.config.Cluster + "\nbrokerId=0\nenablePropertyFilter=true\n" +
-		"autoCreateTopicEnable=" + strconv.FormatBool(!b.config.NoTopicCreation) +
-		"\nautoCreateSubscriptionGroup=" + strconv.FormatBool(!b.config.NoGroupCreation) +
-		"\nuseServerSideResetOffset=" + strconv.FormatBool(!b.config.PushResets) + "\n"
-	a := headed(wire.RespSuccess, "", text("version", `{"counter":0,"stateVersion":0,"timestamp":0}`))
-	a.Body = []byte(settings)
-	return a
 }
 
 // groups returns the groups that committed offsets for a topic.

@@ -21,6 +21,7 @@ type draft struct {
 	prepared   int64
 	body       []byte
 	properties properties
+	size       int // of the stored form, once it was made
 }
 
 // put stores one message, or schedules it when it asks for a delay, and wakes the pulls that wait for it.
@@ -31,6 +32,7 @@ func (b *Broker) put(d *draft) (memstore.Position, error) {
 	if err != nil {
 		return memstore.Position{}, err
 	}
+	d.size = len(raw)
 	positions, err := b.append(d.topic, d.queue, memstore.Record{Raw: raw, TagHash: hash})
 	if err != nil {
 		return memstore.Position{}, err

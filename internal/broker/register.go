@@ -73,6 +73,7 @@ func (n *NameServer) register(c *remote.Conn, d wire.BrokerData, topics map[stri
 	}
 	maps.Copy(next.topics, topics)
 	n.brokers[d.Name] = next
+	delete(n.wiped, d.Name)
 	return true
 }
 

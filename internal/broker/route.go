@@ -21,6 +21,9 @@ func (n *NameServer) onRoute(r *remote.Request) *remote.Answer {
 	route := wire.TopicRoute{FilterServerTable: map[string][]string{}}
 	for _, known := range n.registered() {
 		if q, ok := known.queueData(topic); ok {
+			if n.isWiped(q.BrokerName) {
+				q.Perm &^= wire.PermWrite
+			}
 			route.Queues = append(route.Queues, q)
 			route.Brokers = append(route.Brokers, known.brokerData())
 		}

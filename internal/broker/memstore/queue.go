@@ -101,6 +101,16 @@ func (s *Store) Messages(topic string, queueID int32, from int64, limit int) [][
 	return raws
 }
 
+// Log returns the log offset of the oldest part of the log that is still there, and the one where the next message goes.
+func (s *Store) Log() (first, next int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if first, next = s.log.next, s.log.next; len(s.log.chunks) > 0 {
+		first = s.log.chunks[0].base
+	}
+	return first, next
+}
+
 // Queues returns how many queues of a topic were written to, or lie below one that was.
 func (s *Store) Queues(topic string) int {
 	s.mu.Lock()

@@ -1,0 +1,136 @@
+package broker
+
+import (
+	"fmt"
+	"math"
+	"net"
+	"strconv"
+	"strings"
+	"sync/atomic"
+
+	"github.com/streamd/streamd/internal/rocketmq/wire"
+)
+
+// tuned is the settings that 25 changes while the broker runs.
+type tuned struct {
+	version      atomic.Int64
+	permission   atomic.Int32 // of the whole broker, as that of a topic
+	pushResets   atomic.Bool
+	pullMessages atomic.Int64
+	pullBytes    atomic.Int64
+	maxBody      atomic.Int64
+}
+
+func newTuned(c Config) *tuned {
+	t := new(tuned)
+	t.permission.Store(permUsual)
+	t.pushResets.Store(c.PushResets)
+	t.pullMessages.Store(int64(c.PullMessages))
+	t.pullBytes.Store(int64(c.PullBytes))
+	t.maxBody.Store(int64(c.MaxBody))
+	return t
+}
+
+// setting is one line of a broker's config.
+type setting struct {
+	name, value string
+	change      func(value string) (apply func(), err error) // nil: not while the broker runs
+}
+
+// The most that may be asked of one pull and of one message.
+const (
+	maxPullMessages = 10_000
+	maxPullBytes    = maxFrame / 2
+	maxBodyLimit    = maxFrame / 2
+)
+
+// hostPort splits an address; what is none has no port.
+func hostPort(address string) (host, port string) {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return address, ""
+	}
+	return host, port
+}
+
+// settings returns the settings by RocketMQ's names.
+func (b *Broker) settings() []setting {
+	c, fixed := b.config, func(name, value string) setting { return setting{name: name, value: value} }
+	host, port := hostPort(b.Address())
+	return []setting{
+		b.autoTopics(), b.autoGroups(),
+		fixed("brokerClusterName", c.Cluster), fixed("brokerIP1", host), fixed("brokerId", "0"), fixed("brokerName", c.Name),
+		number32("brokerPermission", &b.tuned.permission, int64(permUsual)),
+		fixed("brokerRole", "ASYNC_MASTER"),
+		fixed("defaultTopicQueueNums", strconv.Itoa(int(c.DefaultQueues))),
+		fixed("enablePropertyFilter", "true"), fixed("listenPort", port), fixed("longPollingEnable", "true"),
+		number64("maxMessageSize", &b.tuned.maxBody, maxBodyLimit),
+		number64("maxTransferBytesOnMessageInMemory", &b.tuned.pullBytes, maxPullBytes),
+		number64("maxTransferCountOnMessageInMemory", &b.tuned.pullMessages, maxPullMessages),
+		fixed("messageDelayLevel", delayText(c)), fixed("recallMessageEnable", "true"), fixed("regionId", c.Region),
+		fixed("rejectTransactionMessage", "false"), fixed("slaveReadEnable", "false"), fixed("timerMaxDelaySec", strconv.Itoa(int(maxTimerDelay.Seconds()))),
+		fixed("timerPrecisionMs", strconv.Itoa(timerTick)), fixed("timerWheelEnable", "true"), fixed("traceTopicEnable", "true"),
+		fixed("transactionCheckInterval", millis(c.TransactionInterval.Milliseconds())), fixed("transactionCheckMax", strconv.Itoa(maxChecks)),
+		fixed("transactionTimeOut", millis(c.TransactionTimeout.Milliseconds())),
+		b.serverSideReset(),
+	}
+}
+
+func delayText(c Config) string {
+	texts := make([]string, 0, len(c.DelayLevels))
+	for _, d := range c.DelayLevels {
+		texts = append(texts, strconv.FormatFloat(d.Seconds(), 'f', -1, 64)+"s")
+	}
+	return strings.Join(texts, " ")
+}
+
+func boolSetting(name string, value bool, set func(bool)) setting {
+	return setting{name, strconv.FormatBool(value), func(text string) (func(), error) {
+		v, err := strconv.ParseBool(text)
+		if err != nil {
+			return nil, fmt.Errorf("%q is neither true nor false", text)
+		}
+		return func() { set(v) }, nil
+	}}
+}
+
+func (b *Broker) autoTopics() setting {
+	template, _ := b.topics.get(wire.DefaultTopic)
+	return boolSetting("autoCreateTopicEnable", template.Perm&wire.PermInherit != 0, func(on bool) {
+		template.Perm &^= wire.PermInherit
+		if on {
+			template.Perm |= wire.PermInherit
+		}
+		b.topics.put(template)
+	})
+}
+
+func (b *Broker) autoGroups() setting {
+	return boolSetting("autoCreateSubscriptionGroup", b.groups.creates(), b.groups.setCreate)
+}
+
+func (b *Broker) serverSideReset() setting {
+	return boolSetting("useServerSideResetOffset", !b.tuned.pushResets.Load(), func(on bool) { b.tuned.pushResets.Store(!on) })
+}
+
+func number64(name string, at *atomic.Int64, most int64) setting {
+	return setting{name, millis(at.Load()), func(text string) (func(), error) {
+		n, err := parseWithin(text, 1, most)
+		return func() { at.Store(n) }, err
+	}}
+}
+
+func number32(name string, at *atomic.Int32, most int64) setting {
+	return setting{name, millis(int64(at.Load())), func(text string) (func(), error) {
+		n, err := parseWithin(text, 0, min(most, math.MaxInt32))
+		return func() { at.Store(int32(n)) }, err
+	}}
+}
+
+func parseWithin(text string, least, most int64) (int64, error) {
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || n < least || n > most {
+		return 0, fmt.Errorf("%q is no number from %d to %d", text, least, most)
+	}
+	return n, nil
+}
