@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
@@ -58,9 +59,28 @@ func (r Raw) describe(e *jsonschema.ValidationError, schema []byte, ps *problems
 	}
 }
 
-// Diagnose places what a component itself says of its config.
-func (r Raw) Diagnose(jsonPointer, what, try string) Problem {
-	return Problem{Where: r.Locate(jsonPointer), What: what, Try: try}
+// Diagnose places what a component itself says of its config, and names the key that it speaks of: a key that is missing
+// has no place of its own in the file.
+func (r Raw) Diagnose(jsonPointer, text, try string) Problem {
+	return Problem{Where: r.Locate(jsonPointer), What: keyed(pointer(jsonPointer), text), Try: try}
+}
+
+// keyed puts the key before what is said of it. A text that quotes the key already, as of one that is missing or unknown,
+// gets only the keys above it.
+func keyed(path []string, text string) string {
+	if n := len(path); n > 0 && strings.Contains(text, strconv.Quote(path[n-1])) {
+		path = path[:n-1]
+	}
+	if len(path) == 0 {
+		return text
+	}
+	return strings.Join(path, ".") + ": " + text
+}
+
+// By says whose config a problem is in.
+func (p Problem) By(who string) Problem {
+	p.What = who + ": " + p.What
+	return p
 }
 
 func pointerOf(path []string) string {

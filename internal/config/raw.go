@@ -17,6 +17,7 @@ import (
 type Raw struct {
 	json   []byte
 	origin *node
+	entry  *node // that it belongs to: of a handler, or a stream's allocation
 }
 
 // JSON is what the plugin gets. The caller must not change it.
@@ -30,13 +31,26 @@ func (r Raw) JSON() []byte {
 // Equal reports whether a plugin would get the same.
 func (r Raw) Equal(other Raw) bool { return bytes.Equal(r.JSON(), other.JSON()) }
 
-// Locate is where the value at a JSON pointer was written: the nearest value above it when it is not there itself.
+// Locate is where the value at a JSON pointer was written: the nearest value above it when it is not there itself, and the
+// entry when all of it was left out.
 func (r Raw) Locate(jsonPointer string) Position {
 	if r.origin == nil {
-		return Position{}
+		return r.LocateEntry("")
 	}
 	n, _ := r.origin.at(pointer(jsonPointer))
 	return n.pos
+}
+
+// LocateEntry is where the value of another key of the same entry was written, such as "use"; when it was left out, where
+// the entry begins.
+func (r Raw) LocateEntry(key string) Position {
+	if r.entry == nil {
+		return Position{}
+	}
+	if v := r.entry.get(key); v != nil && !v.byDefault {
+		return v.pos
+	}
+	return r.entry.pos
 }
 
 // LocateKey is where the key at a JSON pointer was written: what to show for a key that should not be there.
@@ -56,12 +70,12 @@ func (r Raw) LocateKey(jsonPointer string) Position {
 func (r *Raw) UnmarshalYAML(*yaml.Node) error { return nil }
 
 // newRaw renders a node as JSON and reports what JSON cannot say.
-func newRaw(n *node, ps *problems) Raw {
+func newRaw(n, entry *node, ps *problems) Raw {
 	if n == nil || n.isNull() {
-		return Raw{origin: n}
+		return Raw{origin: n, entry: entry}
 	}
 	value, _ := json.Marshal(n.jsonValue(ps)) //nolint:errchkjson // maps, slices, strings, bools and checked numbers always marshal
-	return Raw{json: value, origin: n}
+	return Raw{json: value, origin: n, entry: entry}
 }
 
 // jsonValue is the node as encoding/json sees values; numbers keep their text. ps may be nil.
@@ -142,6 +156,6 @@ func ParseRaw(file string, text []byte) (Raw, error) {
 	}
 	ip := interpolator{ps: &ps}
 	ip.all(root)
-	r := newRaw(root, &ps)
+	r := newRaw(root, nil, &ps)
 	return r, ps.err(nil)
 }
