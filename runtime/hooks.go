@@ -26,15 +26,15 @@ func newHooks(s *stream) dispatch.Hooks {
 
 // shared describes what messages of one queue and topic have in common.
 func (h *hooks) shared(d *queue.Delivery) *AttemptInfo {
-	h.info.Queue, h.info.Topic = d.Queue, d.Topic
-	h.info.Number, h.info.Message, h.info.Identity, h.info.TraceParent, h.info.Span = 0, nil, "", nil, nil
+	h.info.Queue, h.info.Topic = d.Own.Queue, d.Topic
+	h.info.Number, h.info.Stored, h.info.Identity, h.info.TraceParent, h.info.Span = 0, nil, "", nil, nil
 	return &h.info
 }
 
 // fill describes d. The identity is lent by the caller: a string of its own for each message would be the only allocation
 // of an attempt.
 func (h *hooks) fill(d *queue.Delivery, identity []byte) *AttemptInfo {
-	h.info.Queue, h.info.Topic, h.info.Number, h.info.Message, h.info.TraceParent = d.Queue, d.Topic, d.Attempt, &d.Msg, d.Props.TraceParent
+	h.info.Queue, h.info.Topic, h.info.Number, h.info.Stored, h.info.TraceParent = d.Own.Queue, d.Topic, d.Attempt, d, d.Props.TraceParent()
 	h.info.Identity = unsafe.String(unsafe.SliceData(identity), len(identity))
 	h.info.Span = nil
 	if d.Span != nil {
@@ -89,8 +89,8 @@ func (h *hooks) Failed(d *queue.Delivery, v frame.Verdict, by *frame.LaneInfo, n
 func (s *stream) failed(d *queue.Delivery, v frame.Verdict, by *frame.LaneInfo, now time.Time) {
 	c := s.config()
 	f := settle.Failure{
-		Identity: d.Identity(), UniqueKey: string(d.Props.UniqKey), Group: c.Group, Stream: s.name, Topic: d.Topic,
-		Queue: d.Queue.String(), Offset: d.Offset, Attempt: d.Attempt, Verdict: verdictName(v.Kind), Class: v.Class, Text: v.Text,
+		Identity: d.Identity(), UniqueKey: string(d.Props.UniqKey()), Group: c.Group, Stream: s.name, Topic: d.Topic,
+		Queue: d.Queue().String(), Offset: d.Offset, Attempt: d.Attempt, Verdict: verdictName(v.Kind), Class: v.Class, Text: v.Text,
 		Handler: c.Handler, Member: s.broker.ClientID(), Started: d.SentAt.UTC(), Failed: now.UTC(),
 	}
 	if by != nil {

@@ -34,10 +34,13 @@ type AttemptInfo struct {
 	TraceParent            []byte    // the message's property of that name; empty: it has none
 	Number                 int       // the first attempt is 1
 	BatchSize              int
-	Message                *wire.Message
+	Stored                 Stored
 	// Span is what Attempt returned; set for Answered, so that a failure's log record carries the trace. May be nil.
 	Span AttemptSpan
 }
+
+// Stored decodes the message as its broker stores it. An attempt that is not sampled does not need it.
+type Stored interface{ Message() *wire.Message }
 
 // AttemptSpan is the recording of one sampled attempt.
 type AttemptSpan interface {

@@ -81,7 +81,7 @@ func (t *Telemetry) start(a *runtime.AttemptInfo, o origin) *span {
 	case t.config.NoParent:
 		options = append(options, trace.WithLinks(link(o.sc, "creation")))
 	default:
-		ctx = trace.ContextWithRemoteSpanContext(ctx, withState(o.sc, a.Message))
+		ctx = trace.ContextWithRemoteSpanContext(ctx, withState(o.sc, a.Stored.Message()))
 		options = append(options, trace.WithLinks(link(o.sc, "creation")))
 	}
 	if previous, ok := t.attempts.last(a.Identity); ok && a.Number > 1 {
@@ -109,6 +109,7 @@ func link(sc trace.SpanContext, kind string) trace.Link {
 }
 
 func attemptAttributes(a *runtime.AttemptInfo) []attribute.KeyValue {
+	m := a.Stored.Message()
 	attrs := append(commonAttributes(operationProcess, operationProcess),
 		semconv.MessagingConsumerGroupNameKey.String(a.Group),
 		semconv.MessagingDestinationNameKey.String(a.Topic),
@@ -116,18 +117,18 @@ func attemptAttributes(a *runtime.AttemptInfo) []attribute.KeyValue {
 		semconv.MessagingClientIDKey.String(a.ClientID),
 		semconv.MessagingMessageIDKey.String(a.Identity),
 		semconv.MessagingRocketMQConsumptionModelClustering,
-		semconv.MessagingMessageBodySizeKey.Int(len(a.Message.Body)),
-		keyAttempt.Int(a.Number), keyQueueOffset.Int64(a.Message.QueueOffset), keyStream.String(a.Stream), keyHandler.String(a.Handler))
+		semconv.MessagingMessageBodySizeKey.Int(len(m.Body)),
+		keyAttempt.Int(a.Number), keyQueueOffset.Int64(m.QueueOffset), keyStream.String(a.Stream), keyHandler.String(a.Handler))
 	if a.Queue.Topic != a.Topic {
 		attrs = append(attrs, keyPhysicalTopic.String(a.Queue.Topic))
 	}
-	if v, ok := a.Message.Property(wire.PropUniqueKey); ok {
+	if v, ok := m.Property(wire.PropUniqueKey); ok {
 		attrs = append(attrs, keyUniqueKey.String(string(v)))
 	}
-	if v, ok := a.Message.Property(wire.PropTags); ok {
+	if v, ok := m.Property(wire.PropTags); ok {
 		attrs = append(attrs, semconv.MessagingRocketMQMessageTagKey.String(string(v)))
 	}
-	if v, ok := a.Message.Property(wire.PropKeys); ok {
+	if v, ok := m.Property(wire.PropKeys); ok {
 		attrs = append(attrs, semconv.MessagingRocketMQMessageKeysKey.StringSlice(strings.Fields(string(v))))
 	}
 	return attrs
@@ -159,7 +160,7 @@ func (t *Telemetry) logFailure(a *runtime.AttemptInfo, v frame.Verdict, took tim
 	}
 	t.log.LogAttrs(trace.ContextWithSpanContext(context.Background(), sc), level, "delivery failed",
 		slog.String("stream", a.Stream), slog.String("group", a.Group), slog.String("topic", a.Topic),
-		slog.String("queue", a.Queue.String()), slog.Int64("offset", a.Message.QueueOffset), slog.String("msg_id", a.Identity),
+		slog.String("queue", a.Queue.String()), slog.Int64("offset", a.Stored.Message().QueueOffset), slog.String("msg_id", a.Identity),
 		slog.Int("attempt", a.Number), slog.String("handler", a.Handler), slog.String("verdict", outcome(v)),
 		slog.String("error_type", class(v)), slog.String("error", v.Text), slog.Duration("took", took), slog.Int("suppressed", held))
 }

@@ -55,6 +55,11 @@ func newRig(t *testing.T, c Config) *rig {
 	return r
 }
 
+// stored is a message that is decoded already.
+type stored struct{ m *wire.Message }
+
+func (s stored) Message() *wire.Message { return s.m }
+
 func attempt(number int, properties string) *runtime.AttemptInfo {
 	m := &wire.Message{QueueOffset: 42, LogOffset: 4711, StoreHost: netip.MustParseAddrPort("127.0.0.1:10911"), Topic: []byte("Orders"), Properties: []byte(properties), Body: []byte("secret body")}
 	q := sdk.Queue{Topic: "Orders", Broker: "broker-a", ID: 3}
@@ -62,7 +67,7 @@ func attempt(number int, properties string) *runtime.AttemptInfo {
 		q = sdk.Queue{Topic: "%RETRY%billing", Broker: "broker-a"}
 	}
 	parent, _ := m.Property("traceparent")
-	return &runtime.AttemptInfo{Stream: "orders", Group: "billing", Handler: "invoice", ClientID: "c1", Queue: q, Topic: "Orders", Identity: wire.Identity(m), Number: number, BatchSize: 1, Message: m, TraceParent: parent}
+	return &runtime.AttemptInfo{Stream: "orders", Group: "billing", Handler: "invoice", ClientID: "c1", Queue: q, Topic: "Orders", Identity: wire.Identity(m), Number: number, BatchSize: 1, Stored: stored{m}, TraceParent: parent}
 }
 
 func TestAttempts_ofAMessageAreInOneTrace(t *testing.T) {
@@ -146,8 +151,8 @@ func TestAttempt_withoutContextMeetsByIdentity(t *testing.T) {
 	retry := frame.Verdict{Kind: frame.VerdictRetry}
 	one.Attempt(attempt(1, ""), &sc).End(retry, nil)
 	second := attempt(2, "ORIGIN_MESSAGE_ID\x01"+attempt(1, "").Identity+"\x02")
-	second.Message.LogOffset = 9999
-	second.Identity = wire.Identity(second.Message)
+	second.Stored.Message().LogOffset = 9999
+	second.Identity = wire.Identity(second.Stored.Message())
 	two.Attempt(second, &sc).End(frame.Verdict{Kind: frame.VerdictAck}, nil)
 	a, b := one.spans.GetSpans()[0].SpanContext, two.spans.GetSpans()[0].SpanContext
 	if a.TraceID() != b.TraceID() || a.SpanID() == b.SpanID() {

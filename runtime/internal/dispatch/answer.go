@@ -58,13 +58,9 @@ func (c *Core) started(now time.Time, l *lane, r frame.Ref) {
 	if f == nil || int(r.Index) >= len(f.items) || f.items[r.Index] == nil {
 		return
 	}
-	d := f.items[r.Index]
-	if !d.StartedAt.IsZero() {
-		return
-	}
-	d.StartedAt = now.Add(-startedAfter)
-	if c.settings.Deadline > 0 {
-		c.running = append(c.running, running{lane: l, seq: r.Seq, index: r.Index, until: d.StartedAt.Add(c.settings.Deadline + deadlineGrace)})
+	again := slices.ContainsFunc(c.running, func(o running) bool { return o.lane == l && o.seq == r.Seq && o.index == r.Index })
+	if c.settings.Deadline > 0 && !again {
+		c.running = append(c.running, running{lane: l, seq: r.Seq, index: r.Index, until: now.Add(c.settings.Deadline + deadlineGrace - startedAfter)})
 	}
 }
 

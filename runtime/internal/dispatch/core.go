@@ -201,7 +201,6 @@ func (c *Core) dropAll(o *queue.Ownership, ds []*queue.Delivery, out bool) {
 func (c *Core) requeue(now time.Time, d *queue.Delivery) {
 	s := c.source(d.Own)
 	s.out--
-	d.StartedAt = time.Time{}
 	if s.revoked {
 		c.dropAll(d.Own, []*queue.Delivery{d}, true)
 		c.forget(s)
@@ -224,12 +223,11 @@ func (c *Core) returned(d *queue.Delivery) {
 // again takes a message from the settler or from another dispatcher. It is not out.
 func (c *Core) again(now time.Time, d *queue.Delivery) {
 	s := c.source(d.Own)
-	d.StartedAt = time.Time{}
 	switch {
 	case s.revoked:
 		c.dropAll(d.Own, []*queue.Delivery{d}, false)
 		c.forget(s)
-	case d.Crash.Count > 0:
+	case d.Crashed():
 		c.suspects = append(c.suspects, d)
 	default:
 		if c.ready == 0 {

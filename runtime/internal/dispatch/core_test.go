@@ -28,7 +28,7 @@ func (r *rig) offer(id int32, n int) []Action {
 	}
 	ds := make([]queue.Delivery, n)
 	for i := range ds {
-		ds[i] = queue.Delivery{Queue: q, Offset: int64(i), Attempt: 1, Body: make([]byte, 10)}
+		ds[i] = queue.Delivery{Offset: int64(i), Attempt: 1, Body: make([]byte, 10)}
 	}
 	o.Admit(ds, int64(n), r.now)
 	return r.c.Step(r.now, Input{Kind: InOffer, Own: o, Deliveries: ds})
@@ -49,7 +49,7 @@ func sent(as []Action) (n int, queues map[int32]int) {
 		if a.Kind == ActSend {
 			n += len(a.Items)
 			for _, d := range a.Items {
-				queues[d.Queue.ID]++
+				queues[d.Own.Queue.ID]++
 			}
 		}
 	}

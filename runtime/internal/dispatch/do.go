@@ -103,12 +103,13 @@ func (d *Dispatcher) append(m *queue.Delivery, batch int) {
 			trace = d.trace[:]
 		}
 	}
+	q := &m.Own.Queue
 	d.builder.Borrow(&frame.Record{
-		Topic: m.Topic, Broker: m.Queue.Broker, Tag: d.tag(m.Props.Tags),
-		QueueID: uint32(m.Queue.ID), Offset: uint64(m.Offset), //nolint:gosec // both are never negative
-		BornMillis: uint64(m.Msg.BornMillis), StoreMillis: uint64(m.Msg.StoreMillis), //nolint:gosec // times since 1970
+		Topic: m.Topic, Broker: q.Broker, Tag: d.tag(m.Props.Tags()),
+		QueueID: uint32(q.ID), Offset: uint64(m.Offset), //nolint:gosec // both are never negative
+		BornMillis: uint64(m.BornMillis), StoreMillis: uint64(m.StoreMillis), //nolint:gosec // times since 1970
 		Attempt: uint32(m.Attempt), //nolint:gosec // bounded by the retries
-		Trace:   trace, ID: borrow(d.idText), Keys: borrow(m.Props.Keys), Properties: m.Msg.Properties, Body: m.Body,
+		Trace:   trace, ID: borrow(d.idText), Keys: borrow(m.Props.Keys()), Properties: m.Props.Text, Body: m.Body,
 	})
 }
 

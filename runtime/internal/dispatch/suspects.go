@@ -82,14 +82,14 @@ func (c *Core) takeBack(now time.Time, l *lane, crash bool, lost *frame.Lost) {
 				continue
 			}
 			if crash {
-				d.Losses++
+				d.Trial().Losses++
 			}
-			if crash && (l.solo || d.Losses >= lossesToSuspect && len(lost.Suspects) == 0) {
+			if crash && (l.solo || d.Trial().Losses >= lossesToSuspect && len(lost.Suspects) == 0) {
 				c.accuse(now, d, l, lost)
 				continue
 			}
 			c.counters.Redelivered++
-			if d.Crash.Count > 0 {
+			if d.Crashed() {
 				c.backToSuspects(d)
 				continue
 			}
@@ -101,7 +101,7 @@ func (c *Core) takeBack(now time.Time, l *lane, crash bool, lost *frame.Lost) {
 // accuse notes a crash against a message: it runs alone from now on, and is poison once the plugin has proved, between
 // two of its solo crashes, that it can do its work.
 func (c *Core) accuse(now time.Time, d *queue.Delivery, l *lane, lost *frame.Lost) {
-	k := &d.Crash
+	k := &d.Trial().Crash
 	k.Count++
 	k.Text = lost.Text
 	c.counters.Suspects++
@@ -148,7 +148,6 @@ func soloPause(crashes int) time.Duration {
 func (c *Core) backToSuspects(d *queue.Delivery) {
 	s := c.source(d.Own)
 	s.out--
-	d.StartedAt = time.Time{}
 	if s.revoked {
 		c.dropAll(d.Own, []*queue.Delivery{d}, true)
 		c.forget(s)
@@ -194,7 +193,7 @@ func (c *Core) trySolo(now time.Time) {
 // Broken tells that suspects crashed alone and nothing since speaks for the plugin.
 func (c *Core) Broken() (text string, broken bool) {
 	for _, d := range c.suspects {
-		if k := &d.Crash; k.Solo >= 2 && c.acks[k.Key] <= k.Acks {
+		if k := &d.Trial().Crash; k.Solo >= 2 && c.acks[k.Key] <= k.Acks {
 			return "the plugin died " + strconv.Itoa(k.Solo) + " times on message " + d.Identity() + " alone and has handled no other since, so nothing is dead-lettered: " +
 				"mend the plugin, or wait until it handles another message (" + k.Text + ")", true
 		}

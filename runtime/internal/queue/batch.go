@@ -25,9 +25,7 @@ func (u *unpacker) unwrap(m *wire.Message) {
 	parts, err := partsOf(m, body)
 	if err != nil || len(parts) == 0 { // a producer's mistake: its checksum was right
 		u.w.cfg.Logger.Warn("batch does not unwrap, the handler gets it as stored", "group", u.w.cfg.Group, "queue", u.w.cfg.Queue.String(), "offset", m.QueueOffset, "error", err)
-		d := u.c.next()
-		d.Msg = *m
-		u.take(d)
+		u.take(m)
 		return
 	}
 	u.extra += int64(extra)
@@ -36,19 +34,18 @@ func (u *unpacker) unwrap(m *wire.Message) {
 		if parts[i].QueueOffset < from && !u.w.cfg.Retry {
 			continue // the pull began inside of the batch
 		}
-		d := u.c.next()
-		d.Msg, d.Body = parts[i], parts[i].Body
-		d.Props = ScanProperties(parts[i].Properties)
-		if !u.wanted(d.Props.Tags) {
+		props := ScanProperties(parts[i].Properties)
+		if !u.wanted(props.Tags()) {
 			u.filtered++
-			u.drop(d)
 			continue
 		}
-		if len(d.Props.RetryTopic) == 0 {
-			d.Props.RetryTopic = outer.RetryTopic
+		retry := props.RetryTopic()
+		if len(retry) == 0 {
+			retry = outer.RetryTopic()
 		}
-		u.place(d)
-		d.Part = &Part{Index: i, holds: max(m.QueueOffset, from), origin: outer.OriginID}
+		d := u.place(&parts[i], parts[i].Body, props, retry)
+		d.msg = &parts[i]
+		d.Part = &Part{Index: i, holds: max(m.QueueOffset, from), origin: outer.OriginID()}
 	}
 	u.expected, u.floor = max(from, m.QueueOffset+int64(len(parts))), max(from, m.QueueOffset+1)
 	if u.w.cfg.Retry {

@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"net/netip"
 	"time"
 
 	"github.com/streamd/streamd/internal/frame"
@@ -18,34 +19,41 @@ type Span interface {
 // every message of the pull is settled: a message can go out again, or be stored anew, without a second pull.
 //
 // The engine reuses deliveries: nobody keeps a pointer to one that is settled or dropped.
+//
+// There are tens of thousands of them, mostly out of the CPU's caches, so it is small: what only some messages need hangs
+// on pointers or is decoded again. What every message needs when it is answered stands first, in one cache line.
 type Delivery struct {
-	Msg   wire.Message
-	Body  []byte // uncompressed
-	Props Properties
-	Topic string // the original topic: RETRY_TOPIC of a retried message, else the topic pulled from
+	Own         *Ownership
+	chunk       *Chunk
+	position    uint64 // in the window
+	Offset      int64
+	StoreMillis int64
+	Attempt     int    // 1 + times it was counted before; the first is 1
+	Topic       string // the original topic: RETRY_TOPIC of a retried message, else the topic pulled from
 
-	Own     *Ownership
-	Queue   sdk.Queue // where it was pulled
-	Offset  int64
-	Attempt int   // 1 + times it was counted before; the first is 1
-	Part    *Part // nil unless it was stored inside of a batch
-
-	identity string // made at its first use
-	chunk    *Chunk
-	position uint64 // in the window
-	admitted time.Time
-	dropped  bool // nobody works on it; it still holds the offset
+	Body       []byte // uncompressed
+	Props      Properties
+	BornMillis int64
+	LogOffset  int64           // where its broker stores it
+	storeHost  *netip.AddrPort // that broker; shared by messages, nil in tests
+	raw        []byte          // the stored message; empty when msg is set
+	msg        *wire.Message   // what Message returns for a message that has no stored form of its own
+	Part       *Part           // nil unless it was stored inside of a batch
+	dropped    bool            // nobody works on it; it still holds the offset
 
 	// The fields below belong to the dispatcher's goroutine while it has the message.
 
 	// Direct takes the verdict of a message that an operator sends to the handler (309); such a message is never settled.
 	Direct func(frame.Verdict)
+	SentAt time.Time
+	Span   Span   // nil when the attempt is not sampled
+	trial  *Trial // made at the first lost lane
+}
 
-	SentAt    time.Time
-	StartedAt time.Time // zero until the handler said that it runs
-	Span      Span      // nil when the attempt is not sampled
-	Losses    int       // lanes lost with the message in flight
-	Crash     Crash     // what is known of it as a suspect
+// Trial is what is known of a message that was in flight on lost lanes.
+type Trial struct {
+	Losses int // lanes lost with the message in flight
+	Crash  Crash
 }
 
 // Crash is the memory of a message that was running when its process died (design.md 10).
@@ -57,20 +65,52 @@ type Crash struct {
 	Text  string // last words of the process
 }
 
-// Size is what the message takes of a batch's byte limit.
-func (d *Delivery) Size() int { return len(d.Body) + len(d.Msg.Properties) + len(d.Props.Keys) + 64 }
+// Trial returns the memory of a message's lost lanes, to be changed.
+func (d *Delivery) Trial() *Trial {
+	if d.trial == nil {
+		d.trial = &Trial{}
+	}
+	return d.trial
+}
 
-// Admitted is when the message came into the window.
-func (d *Delivery) Admitted() time.Time { return d.admitted }
+// Crashed tells whether a process died with the message running.
+func (d *Delivery) Crashed() bool { return d.trial != nil && d.trial.Crash.Count > 0 }
+
+// Queue is where the message was pulled.
+func (d *Delivery) Queue() sdk.Queue { return d.Own.Queue }
+
+// Message decodes the message as it is stored. It is for what few messages need: spans, send-backs, dead letters.
+func (d *Delivery) Message() *wire.Message {
+	if d.msg != nil {
+		return d.msg
+	}
+	m := new(wire.Message)
+	if _, err := m.Decode(d.raw); err != nil {
+		return &wire.Message{} // cannot be: the same bytes were decoded when they were pulled
+	}
+	return m
+}
+
+// StoreHost is the broker that stores the message.
+func (d *Delivery) StoreHost() netip.AddrPort {
+	if d.storeHost == nil {
+		return netip.AddrPort{}
+	}
+	return *d.storeHost
+}
+
+// Size is what the message takes of a batch's byte limit.
+func (d *Delivery) Size() int { return len(d.Body) + len(d.Props.Text) + d.Props.keysSize() + 64 }
 
 // Chunk is what one pull brought. Its buffer is given back when its last message is settled.
 type Chunk struct {
 	Deliveries []Delivery
 
-	bytes   int64 // held until release: the buffer and what was unpacked
-	live    int   // messages not settled yet
-	release func()
-	pool    *chunkPool
+	admitted time.Time
+	bytes    int64 // held until release: the buffer and what was unpacked
+	live     int   // messages not settled yet
+	release  func()
+	pool     *chunkPool
 }
 
 // Bytes is the memory that the chunk holds.

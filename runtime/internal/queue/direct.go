@@ -12,10 +12,12 @@ import (
 // takes its verdict and must not block.
 func NewDirect(q sdk.Queue, m *wire.Message, answer func(frame.Verdict)) (*Ownership, []Delivery) {
 	own := NewOwnership(q, 0, m.QueueOffset, nil, make(chan struct{}, 1))
-	d := Delivery{Msg: *m, Body: m.Body, Props: ScanProperties(m.Properties), Own: own, Queue: q, Offset: m.QueueOffset, Attempt: m.Attempt(), Direct: answer}
-	d.Topic = q.Topic
-	if len(d.Props.RetryTopic) > 0 {
-		d.Topic = string(d.Props.RetryTopic)
+	d := Delivery{
+		Own: own, Offset: m.QueueOffset, StoreMillis: m.StoreMillis, Attempt: m.Attempt(), Topic: q.Topic, Body: m.Body, Props: ScanProperties(m.Properties),
+		BornMillis: m.BornMillis, LogOffset: m.LogOffset, storeHost: &m.StoreHost, msg: m, Direct: answer,
+	}
+	if topic := d.Props.RetryTopic(); len(topic) > 0 {
+		d.Topic = string(topic)
 	}
 	if m.IsCompressed() {
 		if body, err := wire.NewInflater(mostInflated).AppendBody(nil, m); err == nil {

@@ -176,9 +176,9 @@ func (o *Ownership) facts(withHolder bool) facts {
 		next: w.Next(), safe: w.Safe(), span: w.Span(), bytes: w.Bytes(), count: w.Count(), active: w.Active(), out: o.out,
 		settled: w.Settled(), late: o.late, lastSettledMillis: w.LastSettledMillis(),
 	}
-	if d := w.Holder(); d != nil && withHolder {
-		f.holder, f.holderOffset = string(d.AppendIdentity(nil)), d.Offset // not Identity: another goroutine has the message
-		f.holderStoreMillis, f.holderSince = d.Msg.StoreMillis, d.admitted
+	if d := w.Holder(); d != nil && withHolder && !o.fenced { // afterwards its memory may be used again
+		f.holder, f.holderOffset = string(d.AppendIdentity(nil)), d.Offset
+		f.holderStoreMillis, f.holderSince = d.StoreMillis, d.chunk.admitted
 	}
 	return f
 }

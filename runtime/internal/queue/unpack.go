@@ -2,6 +2,7 @@ package queue
 
 import (
 	"fmt"
+	"net/netip"
 
 	"github.com/streamd/streamd/internal/rocketmq/wire"
 )
@@ -10,8 +11,9 @@ import (
 type unpacker struct {
 	w        *Worker
 	c        *Chunk
-	expected int64 // lowest offset that may come next
-	floor    int64 // the same, but for the last batch, of which only the first offset is sure
+	msg      wire.Message // the one at hand
+	expected int64        // lowest offset that may come next
+	floor    int64        // the same, but for the last batch, of which only the first offset is sure
 	tags     map[string]struct{}
 	filtered int
 	extra    int64 // bytes of unpacked bodies
@@ -22,34 +24,23 @@ type unpacker struct {
 func (u *unpacker) run(body []byte) {
 	u.floor = u.expected
 	for len(body) > 0 {
-		d := u.c.next()
-		n, keep, err := u.one(d, body)
+		n, keep, err := u.one(body)
 		switch {
 		case err != nil:
 			u.err = err
-			u.drop(d)
 			return
 		case !keep:
-			u.drop(d)
-		case isBatch(&d.Msg):
-			m := d.Msg
-			u.drop(d)
-			u.unwrap(&m)
+		case isBatch(&u.msg):
+			u.unwrap(&u.msg)
 		default:
-			u.take(d)
+			u.take(&u.msg)
 		}
 		body = body[n:]
 	}
 }
 
-// drop takes back the last delivery.
-func (u *unpacker) drop(d *Delivery) {
-	*d = Delivery{}
-	u.c.Deliveries = u.c.Deliveries[:len(u.c.Deliveries)-1]
-}
-
-func (u *unpacker) one(d *Delivery, body []byte) (n int, keep bool, err error) {
-	m := &d.Msg
+func (u *unpacker) one(body []byte) (n int, keep bool, err error) {
+	m := &u.msg
 	if n, err = m.Decode(body); err == nil {
 		err = m.CheckCRC()
 	}
@@ -65,27 +56,36 @@ func (u *unpacker) one(d *Delivery, body []byte) (n int, keep bool, err error) {
 	return n, true, nil
 }
 
-// take finishes a delivery whose message is decoded, or drops it when it is filtered away.
-func (u *unpacker) take(d *Delivery) {
-	m := &d.Msg
+// take makes a delivery of a message, unless it is filtered away.
+func (u *unpacker) take(m *wire.Message) {
 	u.expected = m.QueueOffset + 1
 	u.floor = u.expected
-	d.Props = ScanProperties(m.Properties)
-	if !u.wanted(d.Props.Tags) {
+	props := ScanProperties(m.Properties)
+	if !u.wanted(props.Tags()) {
 		u.filtered++
-		u.drop(d)
 		return
 	}
-	var extra int
-	d.Body, extra = u.w.plainBody(m)
+	body, extra := u.w.plainBody(m)
 	u.extra += int64(extra)
-	u.place(d)
+	u.place(m, body, props, props.RetryTopic()).raw = m.Raw
 }
 
-func (u *unpacker) place(d *Delivery) {
-	d.Own, d.Queue, d.Offset = u.w.own, u.w.cfg.Queue, d.Msg.QueueOffset
-	d.Attempt = int(d.Msg.ReconsumeTimes) + 1
-	d.Topic = u.w.originalTopic(d.Props.RetryTopic)
+func (u *unpacker) place(m *wire.Message, body []byte, props Properties, retry []byte) *Delivery {
+	d := u.c.next()
+	d.Own, d.Offset, d.StoreMillis, d.BornMillis, d.LogOffset = u.w.own, m.QueueOffset, m.StoreMillis, m.BornMillis, m.LogOffset
+	d.Attempt = int(m.ReconsumeTimes) + 1
+	d.Topic = u.w.originalTopic(retry)
+	d.Body, d.Props, d.storeHost = body, props, u.w.host(m.StoreHost)
+	return d
+}
+
+// host returns one pointer for all messages of a run that one broker stored.
+func (w *Worker) host(a netip.AddrPort) *netip.AddrPort {
+	if w.lastHost == nil || *w.lastHost != a {
+		h := a // only this one is allocated
+		w.lastHost = &h
+	}
+	return w.lastHost
 }
 
 // wanted is the client's side of the tag filter: brokers compare hashes only (consumer-semantics.md 3.5).

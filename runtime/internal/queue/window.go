@@ -94,10 +94,10 @@ func (w *Window) Full(l Limits) Hold {
 // Admit takes the messages of a chunk, which are in offset order and not below Next, and moves Next to next.
 // A chunk without messages only moves Next: filtered messages hold nothing.
 func (w *Window) Admit(c *Chunk, next int64, now time.Time) {
-	c.live = len(c.Deliveries)
+	c.live, c.admitted = len(c.Deliveries), now
 	for i := range c.Deliveries {
 		d := &c.Deliveries[i]
-		d.chunk, d.admitted = c, now
+		d.chunk = c
 		w.push(d)
 	}
 	w.live += c.live
@@ -132,7 +132,7 @@ func (w *Window) Settle(d *Delivery) (freed int64) {
 	w.settled++
 	w.ready--
 	w.live--
-	w.lastSettled = max(w.lastSettled, d.Msg.StoreMillis)
+	w.lastSettled = max(w.lastSettled, d.StoreMillis)
 	w.at(d.position).d = nil
 	for w.head < w.tail && w.at(w.head).d == nil {
 		w.head++

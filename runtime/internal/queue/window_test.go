@@ -140,7 +140,7 @@ func TestDecideRepair(t *testing.T) {
 
 func TestScanProperties(t *testing.T) {
 	p := ScanProperties([]byte("KEYS\x01a b\x02UNIQ_KEY\x01own\x02broken\x02UNIQ_KEY\x01batch\x02TAGS\x01t"))
-	if string(p.Keys) != "a b" || string(p.UniqKey) != "batch" || string(p.Tags) != "t" || p.OriginID != nil {
-		t.Errorf("%q", p)
+	if string(p.Keys()) != "a b" || string(p.UniqKey()) != "batch" || string(p.Tags()) != "t" || len(p.OriginID()) != 0 {
+		t.Errorf("%+v", p)
 	}
 }

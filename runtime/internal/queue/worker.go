@@ -2,6 +2,7 @@ package queue
 
 import (
 	"context"
+	"net/netip"
 	"sync"
 	"time"
 
@@ -43,6 +44,7 @@ type Worker struct {
 	garbageAt   int64
 	garbageSeen int
 	lastTopic   string
+	lastHost    *netip.AddrPort
 	inflater    *wire.Inflater // made at the first compressed body
 
 	committed    int64 // confirmed by the broker; -1 = none

@@ -63,8 +63,8 @@ func (s *Settler) sendBack(ctx context.Context, j *Job) error {
 	}
 	done := spanOf(d, operation, destination)
 	err := s.cfg.Broker.SendBack(ctx, &rocketmq.SendBackRequest{
-		Group: p.Group, Queue: d.Queue, LogOffset: d.Msg.LogOffset, MessageID: d.MessageID(), OriginTopic: d.Topic,
-		DelayLevel: j.step.Level, MaxRetries: p.MaxRetries, StoreHost: d.Msg.StoreHost.String(),
+		Group: p.Group, Queue: d.Queue(), LogOffset: d.LogOffset, MessageID: d.MessageID(), OriginTopic: d.Topic,
+		DelayLevel: j.step.Level, MaxRetries: p.MaxRetries, StoreHost: d.StoreHost().String(),
 	})
 	done(err)
 	return err
@@ -81,11 +81,11 @@ func spanOf(d *queue.Delivery, operation, destination string) func(error) {
 // ORIGIN_MESSAGE_ID, which Java's client forgets (vectors/README.md 4.2), so that its attempts stay one message.
 func (s *Settler) resend(ctx context.Context, j *Job) error {
 	d, p := j.first(), s.cfg.Policy()
-	m := &rocketmq.OutgoingMessage{Topic: j.step.Topic, Body: d.Body, Flag: d.Msg.Flag, Properties: wire.PropertyMap(d.Msg.Properties)}
+	m := &rocketmq.OutgoingMessage{Topic: j.step.Topic, Body: d.Body, Flag: d.Message().Flag, Properties: wire.PropertyMap(d.Props.Text)}
 	for _, name := range brokersOwn() {
 		delete(m.Properties, name)
 	}
-	times := int(d.Msg.ReconsumeTimes) + 1
+	times := d.Attempt
 	operation := "send_back"
 	switch {
 	case wire.IsDLQTopic(j.step.Topic):
@@ -95,7 +95,7 @@ func (s *Settler) resend(ctx context.Context, j *Job) error {
 	case j.step.Level > 0:
 		m.DelayLevel = j.step.Level
 	default:
-		m.DelayLevel = min(3+int(d.Msg.ReconsumeTimes), max(1, len(p.Levels)))
+		m.DelayLevel = min(3+d.Attempt-1, max(1, len(p.Levels)))
 	}
 	m.Properties[wire.PropRetryTopic] = d.Topic
 	m.Properties[wire.PropOriginMessageID] = d.Identity()

@@ -93,7 +93,7 @@ func (m *member) send(l *lane, seq uint64, items []*queue.Delivery) {
 		ref := frame.Ref{Seq: seq, Index: uint32(i)}
 		l.out[ref] = d
 		l.refs = append(l.refs, ref)
-		q, o := d.Queue, d.Offset
+		q, o := d.Own.Queue, d.Offset
 		m.later(m.w.between(time.Millisecond, 120*time.Millisecond), "handle", func() { m.handle(l, ref, m.w.logs[q][o], func() { m.w.done[q][o] = true }) })
 	}
 	own.Sent(n)
@@ -174,7 +174,7 @@ func (m *member) lose(l *lane, cause frame.Cause, suspects []frame.Ref) {
 	if l.solo && cause <= frame.CauseMemory {
 		for _, ref := range l.refs {
 			if d := l.out[ref]; d != nil && d.Own.Live() {
-				m.ledger.crashedAlone(m.w.logs[d.Queue][d.Offset].id)
+				m.ledger.crashedAlone(m.w.logs[d.Own.Queue][d.Offset].id)
 			}
 		}
 	}
@@ -187,7 +187,7 @@ func (m *member) lose(l *lane, cause frame.Cause, suspects []frame.Ref) {
 
 // settle makes a verdict durable as the settler does, with refusals and unknown outcomes.
 func (m *member) settle(d *queue.Delivery, v frame.Verdict) {
-	q, offset := d.Queue, d.Offset
+	q, offset := d.Own.Queue, d.Offset
 	msg := m.w.logs[q][offset]
 	var do func(step settle.Step, tries int)
 	do = func(step settle.Step, tries int) {

@@ -41,7 +41,7 @@ func (l *ledger) offered(ds []queue.Delivery) {
 func (l *ledger) move(d *queue.Delivery, to dispatch.LaneID) {
 	at, known := l.place[d]
 	if !known {
-		l.errorf("offset %d of %s came back from nowhere", d.Offset, d.Queue)
+		l.errorf("offset %d of %s came back from nowhere", d.Offset, d.Own.Queue)
 		return
 	}
 	if at == inCore {
@@ -104,7 +104,7 @@ func (l *ledger) check() {
 func (l *ledger) lost(id dispatch.LaneID) {
 	for d, at := range l.place {
 		if at == id {
-			l.errorf("offset %d of %s is gone with lane %d", d.Offset, d.Queue, id)
+			l.errorf("offset %d of %s is gone with lane %d", d.Offset, d.Own.Queue, id)
 		}
 	}
 }
@@ -124,7 +124,7 @@ func (l *ledger) proved(a *dispatch.Action) {
 	if a.Verdict.Kind != frame.VerdictReject || a.Verdict.Class != "crash" {
 		return
 	}
-	id := l.m.w.logs[a.D.Queue][a.D.Offset].id
+	id := l.m.w.logs[a.D.Own.Queue][a.D.Offset].id
 	if acks, crashed := l.solo[id]; !crashed || acks == l.acks {
 		l.errorf("message %d is rejected as poison without a proof that the plugin works", id)
 	}

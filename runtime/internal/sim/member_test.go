@@ -186,7 +186,7 @@ func (m *member) pull(wk *worker, next int64) {
 		log := m.w.logs[wk.q]
 		var ds []queue.Delivery
 		for next < int64(len(log)) && len(ds) < 8 && wk.own.Active() < 40 {
-			ds = append(ds, queue.Delivery{Queue: wk.q, Topic: topic, Offset: next, Attempt: log[next].attempt, Losses: 0})
+			ds = append(ds, queue.Delivery{Topic: topic, Offset: next, Attempt: log[next].attempt})
 			next++
 		}
 		if len(ds) > 0 {
