@@ -79,7 +79,7 @@ func New(c Config) *Broker {
 	b.timers = &timers{deliver: b.deliver}
 	b.server = remote.NewServer(remote.Options{
 		Listen: c.Listen, Address: c.Address, Handle: b.serve, Gone: b.gone, MaxFrame: maxFrame, MaxPending: maxPending,
-		IdleTimeout: c.IdleTimeout, Version: c.Version, Logger: c.Logger,
+		IdleTimeout: c.IdleTimeout, Version: c.Version, TLS: c.TLS, Logger: c.Logger,
 	})
 	return b
 }

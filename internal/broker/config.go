@@ -2,6 +2,7 @@ package broker
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"log/slog"
 	"net"
@@ -31,6 +32,11 @@ type Config struct {
 	// Version is what the broker says it is, 5.3.3 by default.
 	Version wire.Version
 	Logger  *slog.Logger // by default nothing is logged
+	// Access decides whether a request from an address is allowed, and if not why; nil allows all. It runs on the reading
+	// goroutine of the connection and must not block. Package acl makes one.
+	Access func(from netip.Addr, cmd *wire.Command) (remark string, allowed bool)
+	// TLS, when set, is what every client must speak. Its GetCertificate or Certificates must be set.
+	TLS *tls.Config
 
 	// DelayLevels are the delays of levels 1, 2, …; RocketMQ's 18 by default. A test may shorten them.
 	DelayLevels []time.Duration

@@ -84,9 +84,9 @@ func handlers() map[code]handler {
 	}
 }
 
-// serve is the door of every request: faults first, then the name server's codes, then the broker's.
+// serve is the door of every request: faults first, then access, then the name server's codes, then the broker's.
 func (b *Broker) serve(r *remote.Request) {
-	b.faults.apply(r, b.dispatch)
+	b.faults.apply(r, b.admit)
 }
 
 func (b *Broker) dispatch(r *remote.Request) {

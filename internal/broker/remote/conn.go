@@ -1,6 +1,7 @@
 package remote
 
 import (
+	"crypto/tls"
 	"errors"
 	"net"
 	"net/netip"
@@ -20,7 +21,8 @@ var (
 // Conn is one client's connection.
 type Conn struct {
 	server  *Server
-	nc      net.Conn
+	raw     net.Conn // what was accepted
+	nc      net.Conn // what frames go through: raw, or TLS over it; set before anything is read
 	remote  netip.AddrPort
 	running *sync.WaitGroup
 	done    chan struct{}
@@ -39,11 +41,14 @@ type Conn struct {
 
 func newConn(s *Server, nc net.Conn) *Conn {
 	c := &Conn{
-		server: s, nc: nc, done: make(chan struct{}),
+		server: s, raw: nc, nc: nc, done: make(chan struct{}),
 		wake: make(chan struct{}, 1), room: make(chan struct{}, 1),
 	}
 	if a, ok := nc.RemoteAddr().(*net.TCPAddr); ok {
 		c.remote = netip.AddrPortFrom(a.AddrPort().Addr().Unmap(), a.AddrPort().Port())
+	}
+	if s.options.TLS != nil {
+		c.nc = tls.Server(&sniffer{Conn: nc}, s.options.TLS)
 	}
 	c.touch()
 	c.watchIdle()
@@ -71,7 +76,7 @@ func (c *Conn) Close() {
 	}
 	c.mu.Unlock()
 	close(c.done)
-	if err := c.nc.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
+	if err := c.raw.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
 		c.server.options.Logger.Debug("closing a connection", "peer", c.remote.String(), "error", err.Error())
 	}
 	for _, k := range calls {

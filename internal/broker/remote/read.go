@@ -33,6 +33,9 @@ func (c *Conn) read() {
 }
 
 func (c *Conn) readFrames() error {
+	if err := c.handshake(); err != nil {
+		return err
+	}
 	in, buf := io.Reader(c.nc), []byte(nil)
 	var prefix [lengthSize]byte
 	for {

@@ -1,6 +1,7 @@
 package remote
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -34,7 +35,9 @@ type Options struct {
 	IdleTimeout time.Duration
 	// Version is what the server says of itself in each frame.
 	Version wire.Version
-	Logger  *slog.Logger
+	// TLS, when set, is what every client must speak: a plain connection is told so by an alert, and closed.
+	TLS    *tls.Config
+	Logger *slog.Logger
 }
 
 // Server listens and serves. Its methods are safe for concurrent use.
