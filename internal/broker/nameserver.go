@@ -31,6 +31,7 @@ type NameServer struct {
 	mu      sync.Mutex
 	brokers map[string]registration
 	wiped   map[string]bool // brokers that producers must not write to
+	ordered bool            // routes tell the order of a topic's queues
 	kv      map[string]map[string]string
 }
 
@@ -52,7 +53,7 @@ func NewNameServer(c NameServerConfig) *NameServer {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	n := &NameServer{
-		config: c, faults: newFaults(), brokers: make(map[string]registration), wiped: make(map[string]bool), kv: make(map[string]map[string]string),
+		config: c, faults: newFaults(), brokers: make(map[string]registration), wiped: make(map[string]bool), ordered: true, kv: make(map[string]map[string]string),
 	}
 	n.server = remote.NewServer(remote.Options{
 		Listen: c.Listen, Address: c.Address, Handle: n.serve, Gone: n.gone, MaxFrame: maxFrame, MaxPending: maxPending,

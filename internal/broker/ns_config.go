@@ -1,26 +1,48 @@
 package broker
 
 import (
+	"strconv"
 	"strings"
 
 	"github.com/streamd/streamd/internal/broker/remote"
 	"github.com/streamd/streamd/internal/rocketmq/wire"
 )
 
+// settingOrdered is the one setting of the name server that can be changed.
+const settingOrdered = "orderMessageEnable"
+
 // onConfig is 319: the name server's settings as properties text.
 func (n *NameServer) onConfig() *remote.Answer {
 	_, port := hostPort(n.Address())
-	return withBody([]byte("clusterTest=false\nlistenPort=" + port + "\norderMessageEnable=true\n"))
+	n.mu.Lock()
+	ordered := n.ordered
+	n.mu.Unlock()
+	return withBody([]byte("clusterTest=false\nlistenPort=" + port + "\n" + settingOrdered + "=" + strconv.FormatBool(ordered) + "\n"))
 }
 
-// onUpdateConfig is 318. None of the settings can be changed while the name server runs; writing what is so already is fine.
+// onUpdateConfig is 318: changes settings, all or none. What is so already may be written again.
 func (n *NameServer) onUpdateConfig(r *remote.Request) *remote.Answer {
 	present := "\n" + string(n.onConfig().Body)
+	var ordered *bool
 	for line := range strings.Lines(string(r.Command.Body)) {
-		if line = strings.TrimSpace(line); line != "" && !strings.Contains(present, "\n"+line+"\n") {
-			name, _, _ := strings.Cut(line, "=")
-			return plain(wire.RespInvalidParameter, "this name server has no setting "+name+" that can be changed while it runs")
+		line = strings.TrimSpace(line)
+		if line == "" || strings.Contains(present, "\n"+line+"\n") {
+			continue
 		}
+		name, value, _ := strings.Cut(line, "=")
+		on, err := strconv.ParseBool(value)
+		switch {
+		case name != settingOrdered:
+			return plain(wire.RespInvalidParameter, "this name server has no setting "+name+" that can be changed while it runs")
+		case err != nil:
+			return plain(wire.RespInvalidParameter, "the setting "+name+" is true or false")
+		}
+		ordered = &on
+	}
+	if ordered != nil {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		n.ordered = *ordered
 	}
 	return plain(wire.RespSuccess, "")
 }

@@ -28,10 +28,24 @@ func (n *NameServer) onRoute(r *remote.Request) *remote.Answer {
 			route.Brokers = append(route.Brokers, known.brokerData())
 		}
 	}
+	route.OrderTopicConf = n.orderOf(topic)
 	if len(route.Queues) == 0 {
 		return plain(wire.RespTopicNotExist, "No topic route info in name server for the topic: "+topic+faq)
 	}
 	return jsonBody(route, dialect)
+}
+
+// orderConfig is the namespace of key-value configs that says in which order a topic's queues are.
+const orderConfig = "ORDER_TOPIC_CONFIG"
+
+// orderOf is what was put as the order of a topic's queues, such as "broker-a:4"; "" when nothing was.
+func (n *NameServer) orderOf(topic string) string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if !n.ordered {
+		return ""
+	}
+	return n.kv[orderConfig][topic]
 }
 
 // onCluster is 106, whose keys are always bare.
