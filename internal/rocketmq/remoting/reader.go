@@ -14,6 +14,12 @@ const (
 	readChunk = 64 << 10
 )
 
+// How a TLS server's alert begins. As the length of a frame it would be more than 350 MB.
+const (
+	tlsAlert = 0x15
+	tlsMajor = 3
+)
+
 // frameReader cuts a stream into frames. It reads in large chunks, and long frames straight into their buffer.
 type frameReader struct {
 	src  *bufio.Reader
@@ -34,6 +40,9 @@ func (r *frameReader) next() (*buffer, error) {
 		return nil, err
 	}
 	length, err := wire.FrameLength(prefix[:])
+	if err != nil && prefix[0] == tlsAlert && prefix[1] == tlsMajor {
+		return nil, fmt.Errorf("%w: it wants TLS", ErrBadFrame)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrBadFrame, err)
 	}
