@@ -15,6 +15,7 @@ const (
 	absentController = ": this broker has no controller; run a RocketMQ cluster where one machine is not enough"
 	absentColdData   = ": this broker does not keep messages in mapped files, so there is no cold data to throttle"
 	absentRocksDB    = ": this broker does not keep its tables in RocksDB"
+	absentAccounts   = ": this broker's accounts are in its config and are not changed by requests"
 )
 
 // absent says why a code that official clients or tools send is not there; "" for any other code.
@@ -34,6 +35,9 @@ func absent(c code) string {
 		return absentColdData
 	case wire.ReqCheckRocksDB, wire.ReqExportRocksDB:
 		return absentRocksDB
+	case 50, 51, 52, 53, 54, // ACL 1.0, mqadmin 4.9
+		3001, 3002, 3003, 3004, 3005, 3006, 3007, 3008, 3009, 3010: // ACL 2.0
+		return absentAccounts
 	default:
 		return ""
 	}

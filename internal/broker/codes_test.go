@@ -1,6 +1,7 @@
 package broker_test
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 
@@ -258,10 +259,38 @@ func TestAbsent_saysWhy(t *testing.T) {
 	for code, want := range map[wire.RequestCode]string{
 		wire.ReqPopMessage: "no POP", wire.ReqAckMessage: "no POP", wire.ReqBatchAckMessage: "no POP", wire.ReqUpdateStaticTopic: "no static topics",
 		wire.ReqGetBrokerHAStatus: "no replicas", wire.ReqGetBrokerEpoch: "no controller", wire.ReqGetColdData: "no cold data",
-		wire.ReqCheckRocksDB: "RocksDB", 60: "no replicas", 1005: "no controller", 9999: " request type 9999 not supported",
+		wire.ReqCheckRocksDB: "RocksDB", 60: "no replicas", 1005: "no controller", 3001: "accounts", 50: "accounts", 9999: " request type 9999 not supported",
 	} {
 		if a := c.call(code, nil, nil); a.ResponseCode() != wire.RespNotSupported || !strings.Contains(a.Remark, want) {
 			t.Errorf("%v: %d %q", code, a.Code, a.Remark)
 		}
+	}
+}
+
+// TestKnownCodes_areSupported goes through all codes that have a name here but for those that are absent or sent to clients.
+func TestKnownCodes_areSupported(t *testing.T) {
+	t.Parallel()
+	_, c := stocked(t)
+	known := 0
+	for code := range wire.RequestCode(201_000) {
+		if code.String() == strconv.Itoa(int(code)) {
+			continue
+		}
+		known++
+		switch code {
+		case wire.ReqCheckTransactionState, wire.ReqNotifyConsumerIDsChanged, wire.ReqResetConsumerClientOffset,
+			wire.ReqGetConsumerStatusOfClient, wire.ReqPushReplyMessage, wire.ReqRegisterTopicInNameServer:
+			continue // For clients, or of brokers among themselves.
+		case wire.ReqEndTransaction:
+			continue // An unknown outcome is not answered; TestTransactions has it.
+		}
+		a := c.call(code, nil, nil)
+		reason := strings.TrimPrefix(a.Remark, " request type "+strconv.Itoa(int(code))+" not supported")
+		if a.ResponseCode() == wire.RespNotSupported && !strings.HasPrefix(reason, ": this broker") {
+			t.Errorf("%v: %q", code, a.Remark)
+		}
+	}
+	if known < 100 {
+		t.Errorf("only %d codes have names", known)
 	}
 }
