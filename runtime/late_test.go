@@ -73,3 +73,35 @@ func TestDurableAfterTheEpochIsCountedLate(t *testing.T) {
 }
 
 var _ runtime.Broker = (*slowStore)(nil)
+
+// Status tells what a drain waits for.
+func TestStatusWhileDraining(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, 1, func(context.Context, clustertest.Record) clustertest.Answer {
+			nap(5 * time.Second)
+			return clustertest.Answer{}
+		})
+		r.cluster.Fill(clustertest.Queue(topicName, 0), 1)
+		e := r.start(r.config("c1"))
+		wait(time.Second)
+		stopped := make(chan struct{})
+		go func() {
+			defer close(stopped)
+			r.stop(e)
+		}()
+		wait(time.Second)
+		inFlight := 0
+		for _, s := range e.Status().Streams {
+			for _, q := range s.Queues {
+				inFlight += q.InFlight
+			}
+		}
+		if inFlight != 1 {
+			t.Errorf("status shows %d in flight while one message is drained", inFlight)
+		}
+		<-stopped
+		if st := e.Status(); len(st.Streams) != 0 || st.State != runtime.StateStopped {
+			t.Errorf("status after the stop: %+v", st)
+		}
+	})
+}

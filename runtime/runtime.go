@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 
@@ -138,10 +139,12 @@ func (r *Runtime) Stop(ctx context.Context) error {
 		return fmt.Errorf("stopping the engine: %w", err)
 	}
 	r.mu.Lock()
-	streams := r.streams
-	r.streams = map[string]*stream{}
+	streams := maps.Clone(r.streams) // they stay in the status while they drain
 	r.mu.Unlock()
 	err := stopAll(ctx, streams)
+	r.mu.Lock()
+	r.streams = map[string]*stream{}
+	r.mu.Unlock()
 	_ = r.move(StateStopped, StateStopping) // cannot fail: the turn is ours
 	return err
 }

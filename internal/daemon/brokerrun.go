@@ -7,9 +7,11 @@ import (
 	"os"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/streamd/streamd/internal/config"
 	"github.com/streamd/streamd/internal/exitcode"
+	"github.com/streamd/streamd/internal/lifecycle"
 )
 
 // BrokerOptions is what RunBroker needs of its surroundings.
@@ -35,7 +37,7 @@ func RunBroker(ctx context.Context, o BrokerOptions) error {
 		return fmt.Errorf("starting the broker: %w", err)
 	}
 	b.introduce(o.Out, o.Version)
-	waitForStop(ctx, o.Signals)
+	asked := waitForStop(ctx, o.Signals)
 	stopped := background(b.Close)
 	for {
 		select {
@@ -46,22 +48,22 @@ func RunBroker(ctx context.Context, o BrokerOptions) error {
 			fmt.Fprintln(o.Out, "stopped     everything acknowledged is stored")
 			return nil
 		case s := <-o.Signals:
-			if number, ok := s.(syscall.Signal); ok && number != syscall.SIGHUP {
+			if number, ok := asked.Second(s, time.Now()); ok {
 				return exitcode.With(exitcode.Signaled(int(number)), fmt.Errorf("stopped at once by a second signal (%s)", s))
 			}
 		}
 	}
 }
 
-func waitForStop(ctx context.Context, signals <-chan os.Signal) {
+func waitForStop(ctx context.Context, signals <-chan os.Signal) lifecycle.Stop {
 	for {
 		select {
 		case s := <-signals:
 			if s != syscall.SIGHUP {
-				return
+				return lifecycle.Begin(s, time.Now())
 			}
 		case <-ctx.Done():
-			return
+			return lifecycle.Begin(syscall.SIGTERM, time.Now())
 		}
 	}
 }

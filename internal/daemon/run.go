@@ -14,6 +14,7 @@ import (
 
 	"github.com/streamd/streamd/internal/config"
 	"github.com/streamd/streamd/internal/exitcode"
+	"github.com/streamd/streamd/internal/lifecycle"
 )
 
 // Options is what Run needs of its surroundings.
@@ -139,6 +140,7 @@ func (d *daemon) stop(s os.Signal, cancel context.CancelCauseFunc, starting, rel
 	d.log.Info("draining; a second signal stops at once", "signal", s.String(), "timeout", timeout.String())
 	cancel(errStopped)
 	begin := time.Now()
+	asked := lifecycle.Begin(s, begin)
 	stopped := background(func() error {
 		for _, running := range []<-chan error{starting, reloading} {
 			if running == nil {
@@ -159,7 +161,7 @@ func (d *daemon) stop(s os.Signal, cancel context.CancelCauseFunc, starting, rel
 		case err := <-stopped:
 			return d.concluded(err, time.Since(begin))
 		case again := <-d.options.Signals:
-			if number, ok := again.(syscall.Signal); ok && number != syscall.SIGHUP {
+			if number, ok := asked.Second(again, time.Now()); ok {
 				return exitcode.With(exitcode.Signaled(int(number)), fmt.Errorf("stopped at once by a second signal (%s); what was in flight is delivered again", again))
 			}
 		case <-ticker.C:
