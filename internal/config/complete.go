@@ -1,6 +1,9 @@
 package config
 
-import "os"
+import (
+	"os"
+	"slices"
+)
 
 // namesrvEnv is RocketMQ's own variable for name servers.
 const namesrvEnv = "NAMESRV_ADDR"
@@ -16,12 +19,13 @@ func complete(root *node, f *field) {
 			}
 		}
 	}
+	handlers := handlerPlugins(root)
 	for _, h := range root.list("handlers") {
-		onlyOne(root, h, "plugin", "plugins")
+		onlyOne(handlers, h, "plugin")
 	}
 	for _, s := range root.list("streams") {
-		onlyOne(root, s, "broker", "brokers")
-		onlyOne(root, s, "handler", "handlers")
+		onlyOne(root.list("brokers"), s, "broker")
+		onlyOne(root.list("handlers"), s, "handler")
 	}
 	levelsOf(root)
 	f.fill(root)
@@ -68,13 +72,33 @@ func inherit(into, from *node) {
 	}
 }
 
-// onlyOne fills a reference that has one possible answer.
-func onlyOne(root, it *node, key, section string) {
+// handlerPlugins are the plugins that a handler may mean when it names none: those that no stream names for its strategy.
+// When all of them are named there, all may be meant.
+func handlerPlugins(root *node) []*node {
+	divides := map[string]bool{}
+	for _, s := range root.list("streams") {
+		if p, ok := s.get("allocation").str("plugin"); ok {
+			divides[p.text] = true
+		}
+	}
+	all := root.list("plugins")
+	others := slices.DeleteFunc(slices.Clone(all), func(p *node) bool {
+		name, ok := p.str("name")
+		return ok && divides[name.text]
+	})
+	if len(others) == 0 {
+		return all
+	}
+	return others
+}
+
+// onlyOne fills a reference that has one possible answer among the entries of a section.
+func onlyOne(entries []*node, it *node, key string) {
 	if it.kind != mappingNode || it.get(key) != nil {
 		return
 	}
 	var only *node
-	for _, c := range root.list(section) {
+	for _, c := range entries {
 		name, ok := c.str("name")
 		if !ok || only != nil && only.text != name.text {
 			return

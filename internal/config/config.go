@@ -82,7 +82,7 @@ type Limits struct {
 // Handler is one configured use of a plugin's component.
 type Handler struct {
 	Name   string `yaml:"name" required:"true" doc:"How streams call it."`
-	Plugin string `yaml:"plugin" doc:"The plugin. May be left out when there is one."`
+	Plugin string `yaml:"plugin" doc:"The plugin. May be left out when there is one, those that only divide queues (allocation.plugin) aside."`
 	Use    string `yaml:"use" doc:"The component. May be left out when the plugin offers one handler."`
 	Config Raw    `yaml:"config" doc:"Goes to the component as JSON, as written here. Checked by the component's own schema."`
 }

@@ -164,6 +164,9 @@ func (n *node) describe() string {
 // syntaxLine finds the line in the messages of the YAML library, which exports it in no other way.
 var syntaxLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?(?s:(.*))$`)
 
+// flowFault are the messages of the YAML library about what stands in brackets.
+var flowFault = regexp.MustCompile(`expected ',' or|expected node content|flow|mapping values are not allowed|could not find expected ':'|unexpected end of stream`)
+
 func reportSyntax(file string, text []byte, err error, ps *problems) {
 	pos, what := Position{file, 1, 1}, err.Error()
 	if m := syntaxLine.FindStringSubmatch(what); m != nil {
@@ -178,6 +181,12 @@ func reportSyntax(file string, text []byte, err error, ps *problems) {
 		lead := lines[i][:len(lines[i])-len(strings.TrimLeft(lines[i], " \t"))]
 		if tab := strings.IndexByte(lead, '\t'); tab >= 0 {
 			ps.add(Position{file, i + 1, tab + 1}, "spaces", "a tab is used for indentation, which YAML does not allow")
+			return
+		}
+	}
+	if flowFault.MatchString(what) {
+		if b, open := openBracket(string(text)); open {
+			ps.add(Position{file, b.line, b.column}, string(closing(b.sign))+" where it ends", "the %c that begins here is not closed", b.sign)
 			return
 		}
 	}
