@@ -7,7 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/streamd/streamd/internal/broker/memstore"
 	"github.com/streamd/streamd/internal/broker/remote"
 )
 
@@ -23,7 +22,7 @@ type Broker struct {
 	server      *remote.Server
 	names       *NameServer
 	faults      *Faults
-	store       *memstore.Store
+	storage     *storage
 	topics      *topicTable
 	groups      *groupTable
 	members     *memberTable
@@ -31,7 +30,6 @@ type Broker struct {
 	locks       *lockTable
 	holds       *holdTable
 	delays      *schedule
-	timers      *timers
 	halves      *halfTable
 	ids         *idMaker
 	expressions *expressionTable
@@ -40,6 +38,8 @@ type Broker struct {
 	tuned       *tuned
 	changes     *changes
 	handle      map[code]handler
+
+	startErr error // of a store in memory; Start says it
 
 	mu      sync.Mutex
 	address string         // advertised
@@ -54,7 +54,7 @@ func New(c Config) *Broker {
 		config:      c,
 		names:       c.NameServer,
 		faults:      newFaults(),
-		store:       memstore.New(),
+		storage:     newStorage(c),
 		topics:      newTopicTable(c),
 		groups:      newGroupTable(c),
 		members:     newMemberTable(c.MemberTTL),
@@ -70,24 +70,58 @@ func New(c Config) *Broker {
 		changes:     newChanges(),
 		handle:      handlers(),
 	}
-	if b.names == nil {
+	own := b.names == nil
+	if own {
 		b.names = NewNameServer(NameServerConfig{})
 	}
+	b.wireTables(own)
 	b.members.expired = b.onExpired
-	b.delays = newSchedule(c.DelayLevels, b.store, b.deliver)
+	b.delays = newSchedule(b.storage, b.deliver, c.Logger)
 	b.halves.check, b.halves.giveUp = b.checkTransaction, b.abandonTransaction
-	b.timers = &timers{deliver: b.deliver}
 	b.server = remote.NewServer(remote.Options{
 		Listen: c.Listen, Address: c.Address, Handle: b.serve, Gone: b.gone, MaxFrame: maxFrame, MaxPending: maxPending,
 		IdleTimeout: c.IdleTimeout, Version: c.Version, TLS: c.TLS, Logger: c.Logger,
 	})
+	b.storage.options.Reopened, b.storage.options.Resumed = b.reopened, b.resumed
+	if b.storage.inMemory() {
+		b.startErr = b.openStorage()
+	}
 	return b
 }
 
-// Start listens and registers the broker with its name server. After Stop it listens where it did before.
+// Start opens the data folder unless it is open, listens, and registers the broker with its name server. After Stop it
+// listens where it did before.
 func (b *Broker) Start() error {
-	if err := b.server.Start(); err != nil {
+	if err := errors.Join(b.startErr, b.openStorage()); err != nil {
 		return fmt.Errorf("starting broker %s: %w", b.config.Name, err)
+	}
+	if err := b.listen(); err != nil {
+		if !b.storage.inMemory() {
+			err = errors.Join(err, b.storage.close())
+		}
+		return fmt.Errorf("starting broker %s: %w", b.config.Name, err)
+	}
+	b.names.add(b.config.Name, b)
+	b.delays.start()
+	b.halves.start()
+	return nil
+}
+
+// openStorage opens the store and reads the tables, unless it is open.
+func (b *Broker) openStorage() error {
+	opened, err := b.storage.open()
+	if err != nil || !opened {
+		return err
+	}
+	if err := b.load(); err != nil {
+		return errors.Join(err, b.storage.close())
+	}
+	return nil
+}
+
+func (b *Broker) listen() error {
+	if err := b.server.Start(); err != nil {
+		return err
 	}
 	address := b.config.Advertise
 	if address == "" {
@@ -95,15 +129,11 @@ func (b *Broker) Start() error {
 	}
 	host, err := hostOf(address)
 	if err != nil {
-		return fmt.Errorf("starting broker %s: %w", b.config.Name, errors.Join(err, b.server.Close()))
+		return errors.Join(err, b.server.Close())
 	}
 	b.mu.Lock()
+	defer b.mu.Unlock()
 	b.address, b.host, b.since = address, host, time.Now()
-	b.mu.Unlock()
-	b.names.add(b.config.Name, b)
-	b.delays.start()
-	b.timers.start()
-	b.halves.start()
 	return nil
 }
 
@@ -112,7 +142,6 @@ func (b *Broker) Start() error {
 func (b *Broker) Stop() error {
 	b.names.remove(b.config.Name)
 	b.delays.stop()
-	b.timers.stop()
 	b.halves.stop()
 	err := b.server.Close()
 	b.holds.clear()
@@ -122,8 +151,9 @@ func (b *Broker) Stop() error {
 	return err
 }
 
-// Close ends the broker. It is Stop under the name that callers expect of a resource.
-func (b *Broker) Close() error { return b.Stop() }
+// Close is Stop, and closes the data folder: another process may have it then. Start opens it again. A broker that was made
+// must be closed, also when it was not started.
+func (b *Broker) Close() error { return errors.Join(b.Stop(), b.storage.close()) }
 
 // Address is the address that clients use for the broker and for its name server: "ip:port".
 func (b *Broker) Address() string {

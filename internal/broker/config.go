@@ -11,6 +11,9 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/streamd/streamd/internal/broker/store"
 	"github.com/streamd/streamd/internal/rocketmq/wire"
 )
 
@@ -52,6 +55,26 @@ type Config struct {
 	// PushResets makes 222 push 220 to the members, as before 5.1, instead of answering pulls with 21
 	// (useServerSideResetOffset=false).
 	PushResets bool
+
+	// DataDir is the folder in which everything is kept that must outlive the process: messages, topics, groups, offsets, what
+	// waits for its time, open transactions, key-value configs. It is made if need be, and held against other processes.
+	// "" = in memory, for as long as the Broker is not garbage.
+	DataDir string
+	// Files is where DataDir is, the operating system's by default. A test may let it fail.
+	Files vfs.FS
+	// Flush says when a message counts as stored: when the disk has it (store.FlushSync, the default), or when the operating
+	// system has it, so that a power loss takes what was answered in the last FlushInterval (store.FlushAsync).
+	Flush         store.Flush
+	FlushInterval time.Duration // 500 ms
+	// CacheBytes is how much memory caches what was read from DataDir, 64 MiB by default.
+	CacheBytes int64
+	// MinFree is how much of the disk stays free: with less, messages are refused. 256 MiB by default, and at most an eighth
+	// of the disk.
+	MinFree int64
+	// RetainAge and RetainBytes expire messages that are older, and the oldest ones when all together have more bytes, read or
+	// not; 0 = none. What waits for its time is kept.
+	RetainAge   time.Duration
+	RetainBytes int64
 
 	PullMessages int           // limit of one pull, 32
 	PullBytes    int           // limit of one pull, 256 KiB

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/streamd/streamd/internal/broker/memstore"
+	"github.com/streamd/streamd/internal/broker/store"
 	"github.com/streamd/streamd/internal/rocketmq/wire"
 )
 
@@ -52,16 +52,25 @@ func (b *Broker) NewGroup(name string) wire.SubscriptionGroup {
 // DeleteTopic removes a topic with its messages and what groups committed for it.
 func (b *Broker) DeleteTopic(name string) {
 	b.topics.remove(name)
-	b.store.Delete(name)
 	b.offsets.removeTopic(name)
+	b.edit("deleting a topic", func(s *store.Store, done func(error)) { s.Delete(name, done) })
 }
 
 // Expire removes the messages below first from a queue and raises its first readable offset.
-func (b *Broker) Expire(topic string, queue int32, first int64) { b.store.Expire(topic, queue, first) }
+func (b *Broker) Expire(topic string, queue int32, first int64) {
+	b.edit("expiring messages", func(s *store.Store, done func(error)) { s.Expire(topic, queue, first, done) })
+}
+
+// edit changes queues and waits for it. What could not be done is logged.
+func (b *Broker) edit(what string, do func(*store.Store, func(error))) {
+	if err := b.storage.edit(do); err != nil {
+		b.config.Logger.Error(what, "error", err.Error())
+	}
+}
 
 // Truncate removes the messages from next on from a queue, as a broker does that lost the end of its log.
 func (b *Broker) Truncate(topic string, queue int32, next int64) {
-	b.store.Truncate(topic, queue, next)
+	b.edit("truncating a queue", func(s *store.Store, done func(error)) { s.Truncate(topic, queue, next, done) })
 }
 
 // Reset does what 222 does with an offset for one queue: the next pull of the group is answered with it.
@@ -87,6 +96,9 @@ func (b *Broker) Put(messages ...Message) error {
 		if _, err := b.put(d); err != nil {
 			return fmt.Errorf("storing message %d of %d: %w", i+1, len(messages), err)
 		}
+	}
+	if err := b.storage.settle(); err != nil {
+		return fmt.Errorf("storing %d messages: %w", len(messages), err)
 	}
 	return nil
 }
@@ -120,16 +132,18 @@ func (b *Broker) Fill(topic string, queues int32, n, size int) error {
 	for left, queue := n, int32(0); left > 0; queue = (queue + 1) % queues {
 		count := min(left, fillBatch)
 		left -= count
-		records := make([]memstore.Record, 0, count)
+		records := make([]store.Record, 0, count)
 		for range count {
 			d := b.direct(Message{Topic: topic, Queue: queue, Body: body, Tag: "fill"})
-			raw, hash, err := b.encode(d, d.properties.text())
+			r, err := b.record(d, d.properties.text())
 			if err != nil {
 				return fmt.Errorf("filling %s: %w", topic, err)
 			}
-			records = append(records, memstore.Record{Raw: raw, TagHash: hash})
+			records = append(records, r)
 		}
-		if _, err := b.append(topic, queue, records...); err != nil {
+		w := b.newWrite()
+		w.add(topic, queue, records...)
+		if err := w.wait(); err != nil {
 			return fmt.Errorf("filling %s: %w", topic, err)
 		}
 	}

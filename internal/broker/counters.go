@@ -3,8 +3,8 @@ package broker
 import (
 	"strings"
 
-	"github.com/streamd/streamd/internal/broker/memstore"
 	"github.com/streamd/streamd/internal/broker/stats"
+	"github.com/streamd/streamd/internal/broker/store"
 )
 
 // maxStats bounds the topics and pairs of topic and group whose traffic is counted.
@@ -36,7 +36,7 @@ func (c *counters) put(cluster, topic string, messages, bytes int) {
 }
 
 // pulled counts what a pull brought.
-func (c *counters) pulled(cluster string, q groupQueue, r memstore.Result) {
+func (c *counters) pulled(cluster string, q groupQueue, r store.Result) {
 	if len(r.Messages) == 0 {
 		c.pullsEmpty.Add(1)
 		return

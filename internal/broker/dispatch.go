@@ -1,7 +1,10 @@
 package broker
 
 import (
+	"errors"
+
 	"github.com/streamd/streamd/internal/broker/remote"
+	"github.com/streamd/streamd/internal/broker/store"
 	"github.com/streamd/streamd/internal/rocketmq/wire"
 )
 
@@ -92,16 +95,48 @@ func (b *Broker) serve(r *remote.Request) {
 func (b *Broker) dispatch(r *remote.Request) {
 	defer b.changes.happened()
 	c := r.Command.RequestCode()
-	answer, known := b.names.answer(r)
-	if !known {
-		h, ok := b.handle[c]
-		if !ok {
-			r.Reply(notSupported(c))
-			return
+	h, known := b.handle[c]
+	answer := b.answering(func() *remote.Answer {
+		if err := b.storage.err(); err != nil && errors.Is(err, store.ErrFailed) {
+			return b.cannotStore(err) // What the tables have may not be what is stored.
 		}
-		answer = h(b, r)
-	}
-	if answer != nil {
+		if a, ok := b.names.answer(r); ok {
+			return a
+		}
+		if !known {
+			return notSupported(c)
+		}
+		return h(b, r)
+	})
+	switch {
+	case answer == nil:
+	case changesNothing(c):
 		r.Reply(answer)
+	default:
+		b.replyStored(r, answer)
 	}
+}
+
+// changesNothing names the requests that are asked often and whose answers need not wait until what was stored meanwhile is
+// stored. What a pull or a heartbeat changes by the way is promised to nobody.
+func changesNothing(c code) bool {
+	switch c {
+	case wire.ReqPullMessage, wire.ReqLitePullMessage, wire.ReqHeartbeat, wire.ReqQueryConsumerOffset, wire.ReqGetMaxOffset,
+		wire.ReqGetMinOffset, wire.ReqGetConsumerList, wire.ReqLockQueues, wire.ReqUnlockQueues, wire.ReqGetRoute,
+		wire.ReqSearchOffsetByTimestamp, wire.ReqViewMessageByID, wire.ReqQueryMessage:
+		return true
+	}
+	return false
+}
+
+// replyStored answers when all that the request changed is stored. An answer of success becomes a refusal if it is not.
+func (b *Broker) replyStored(r *remote.Request, a *remote.Answer) {
+	b.storage.settled(func(err error) {
+		if err != nil && a.Code == wire.RespSuccess {
+			refusal := b.cannotStore(err)
+			a = &remote.Answer{Code: refusal.Code, Remark: refusal.Remark, Ext: a.Ext}
+		}
+		r.Reply(a)
+		b.changes.happened()
+	})
 }

@@ -5,9 +5,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/streamd/streamd/internal/broker/memstore"
 	"github.com/streamd/streamd/internal/broker/remote"
 	"github.com/streamd/streamd/internal/broker/sql92"
+	"github.com/streamd/streamd/internal/broker/store"
 	"github.com/streamd/streamd/internal/rocketmq/wire"
 )
 
@@ -19,12 +19,15 @@ type filter struct {
 	sql    *sql92.Expression
 }
 
-// match is a filter of tags in the store's form; nil = everything passes.
-func (f filter) match() func(int32) bool {
-	if f.all {
-		return nil
+// match is the filter in the store's form.
+func (f filter) match() store.Match {
+	switch {
+	case f.all:
+		return store.Match{}
+	case f.sql != nil:
+		return store.Match{Message: func(raw []byte) bool { return f.accepts(0, raw) }}
 	}
-	return f.acceptsTag
+	return store.Match{Tag: f.acceptsTag}
 }
 
 func (f filter) acceptsTag(hash int32) bool { return f.all || slices.Contains(f.hashes, hash) }
@@ -138,47 +141,4 @@ func (b *Broker) chooseSent(p *pull) (bad *remote.Answer) {
 
 func unknownFilter(kind string) string {
 	return "The broker does not support consumer to filter message by " + kind
-}
-
-// sqlPage is how many messages are taken from the store at a time while an expression looks for those that match.
-const sqlPage = 64
-
-// readMatching reads a queue through an expression. As with tags, what it has looked at is behind the reader, matching
-// or not, and it looks at no more than limits.Scan.
-func (b *Broker) readMatching(p *pull, limits memstore.Limits) memstore.Result {
-	page := memstore.Limits{Messages: min(sqlPage, limits.Scan), Bytes: 1 << 20}
-	result := b.store.Read(p.topic, p.queue, p.offset, page, nil)
-	if result.Status != memstore.Found {
-		return result
-	}
-	var found [][]byte
-	size, next := 0, p.offset
-	for scanned := 0; ; {
-		for _, raw := range result.Messages {
-			if p.filter.accepts(0, raw) {
-				if full := len(found) >= limits.Messages || size+len(raw) > limits.Bytes; full && len(found) > 0 {
-					return matched(result, found, next)
-				}
-				found, size = append(found, raw), size+len(raw)
-			}
-			next++
-		}
-		if scanned += len(result.Messages); scanned >= limits.Scan {
-			return matched(result, found, next)
-		}
-		page.Messages = min(sqlPage, limits.Scan-scanned)
-		more := b.store.Read(p.topic, p.queue, next, page, nil)
-		if more.Status != memstore.Found {
-			return matched(result, found, next)
-		}
-		result = more
-	}
-}
-
-func matched(r memstore.Result, found [][]byte, next int64) memstore.Result {
-	r.Messages, r.Next = found, next
-	if len(found) == 0 {
-		r.Status = memstore.NoMatchedMessage
-	}
-	return r
 }

@@ -21,8 +21,10 @@ func newGroup(name string, maxRetries int32) wire.SubscriptionGroup {
 
 // groupTable is the consumer groups a broker knows.
 type groupTable struct {
-	create     bool
-	maxRetries int32
+	create      bool
+	maxRetries  int32
+	save        saver
+	saveVersion func(int64)
 
 	mu      sync.Mutex
 	groups  map[string]wire.SubscriptionGroup
@@ -51,9 +53,27 @@ func (t *groupTable) ensure(name string) (wire.SubscriptionGroup, bool) {
 		return wire.SubscriptionGroup{}, false
 	}
 	g := newGroup(name, t.maxRetries)
-	t.groups[name] = g
-	t.version++
+	t.putLocked(g)
 	return g, true
+}
+
+func (t *groupTable) putLocked(g wire.SubscriptionGroup) {
+	t.groups[g.GroupName] = g
+	t.save(g.GroupName, encoded(g))
+	t.version++
+	t.saveVersion(t.version)
+}
+
+// load takes over what the store has.
+func (t *groupTable) load(stored map[string][]byte, version int64) error {
+	groups, err := decodeAll[wire.SubscriptionGroup](stored)
+	if err != nil {
+		return err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.groups, t.version = groups, version
+	return nil
 }
 
 // creates tells whether groups are made by being used.
@@ -79,15 +99,16 @@ func (t *groupTable) names() []string {
 func (t *groupTable) put(g wire.SubscriptionGroup) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.groups[g.GroupName] = g
-	t.version++
+	t.putLocked(g)
 }
 
 func (t *groupTable) remove(name string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.groups, name)
+	t.save(name, nil)
 	t.version++
+	t.saveVersion(t.version)
 }
 
 // snapshot is the body of 201.

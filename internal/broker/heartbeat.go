@@ -19,13 +19,19 @@ func (b *Broker) onHeartbeat(r *remote.Request) *remote.Answer {
 	changed := beat.HeartbeatFingerprint == 0
 	m := memberOf(r, beat.ClientID)
 	for _, p := range beat.ProducerDataSet {
-		b.members.produce(p.GroupName, m)
+		if err := b.members.produce(p.GroupName, m); err != nil {
+			return plain(wire.RespSystemBusy, err.Error())
+		}
 	}
 	for _, c := range beat.ConsumerDataSet {
+		needFull, err := b.beatOfConsumer(c, m, beat.WithoutSub)
+		if err != nil {
+			return plain(wire.RespSystemBusy, err.Error())
+		}
+		changed = changed || needFull
 		if beat.HeartbeatFingerprint != 0 && b.members.fingerprint(c.GroupName, beat.HeartbeatFingerprint) {
 			changed = true
 		}
-		changed = b.beatOfConsumer(c, m, beat.WithoutSub) || changed
 	}
 	return headed(wire.RespSuccess, "",
 		text("IS_SUPPORT_HEART_BEAT_V2", "true"), text("IS_SUB_CHANGE", strconv.FormatBool(changed)))
@@ -33,21 +39,22 @@ func (b *Broker) onHeartbeat(r *remote.Request) *remote.Answer {
 
 // beatOfConsumer registers one group of a heartbeat. It returns true when the shortened form came from a member that the
 // broker does not know: it must then send the full one.
-func (b *Broker) beatOfConsumer(c wire.ConsumerData, m member, withoutSub bool) (needFull bool) {
+func (b *Broker) beatOfConsumer(c wire.ConsumerData, m member, withoutSub bool) (needFull bool, err error) {
 	group, ok := b.groups.ensure(c.GroupName)
 	if !ok {
-		return false
+		return false, nil
 	}
 	if group.RetryQueues > 0 {
 		b.topics.ensure(wire.RetryTopic(c.GroupName), group.RetryQueues)
 	}
 	if withoutSub {
-		return !b.members.refresh(c.GroupName, m)
+		return !b.members.refresh(c.GroupName, m), nil
 	}
-	if b.members.consume(c, m) && group.NotifyConsumerIDsChangedEnable && c.MessageModel != wire.Broadcasting {
+	changed, err := b.members.consume(c, m)
+	if changed && group.NotifyConsumerIDsChangedEnable && c.MessageModel != wire.Broadcasting {
 		b.notify([]string{c.GroupName})
 	}
-	return false
+	return false, err
 }
 
 // notify sends 40 to all members of groups whose membership changed.

@@ -4,8 +4,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/streamd/streamd/internal/broker/memstore"
 	"github.com/streamd/streamd/internal/broker/remote"
+	"github.com/streamd/streamd/internal/broker/store"
 )
 
 type topicQueue struct {
@@ -102,6 +102,21 @@ func (t *holdTable) removeAll(match func(*held) bool) {
 	}
 }
 
+// each hands over the pulls that match accepts.
+func (t *holdTable) each(match func(*pull) bool, do func(*pull)) {
+	t.mu.Lock()
+	var keys []topicQueue
+	for k := range t.queues {
+		keys = append(keys, k)
+	}
+	t.mu.Unlock()
+	for _, k := range keys {
+		for _, p := range t.takeMatching(k, match) {
+			do(p)
+		}
+	}
+}
+
 func (t *holdTable) count() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -122,20 +137,22 @@ func (b *Broker) hold(p *pull) {
 		return
 	}
 	// A message may have come between the read that found nothing and now.
-	if _, next, ok := b.store.Bounds(p.topic, p.queue); ok && next > p.offset && b.holds.take(k, h) {
+	if _, next, ok := b.storage.Bounds(p.topic, p.queue); ok && next > p.offset && b.holds.take(k, h) {
 		b.resume(p)
 	}
 }
 
 // resume answers a held pull; it is not held again and commits nothing again.
 func (b *Broker) resume(p *pull) {
-	a, _ := b.tryPull(p)
-	p.request.Reply(a)
+	p.request.Reply(b.answering(func() *remote.Answer {
+		a, _ := b.tryPull(p)
+		return a
+	}))
 	b.changes.happened()
 }
 
 // arrived wakes the pulls of a queue that let one of the new messages pass. The others stay until their time is up.
-func (b *Broker) arrived(topic string, queue int32, records []memstore.Record) {
+func (b *Broker) arrived(topic string, queue int32, records []store.Record) {
 	woken := b.holds.takeMatching(topicQueue{topic, queue}, func(p *pull) bool {
 		for _, r := range records {
 			if p.filter.accepts(r.TagHash, r.Raw) {

@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/streamd/streamd/internal/broker/memstore"
+	"github.com/streamd/streamd/internal/broker/store"
 	"github.com/streamd/streamd/internal/rocketmq/wire"
 )
 
@@ -38,7 +38,7 @@ func (b *Broker) newUniqueKey() string {
 }
 
 // offsetIDs joins the offset ids of stored messages with commas.
-func (b *Broker) offsetIDs(positions []memstore.Position) string {
+func (b *Broker) offsetIDs(positions []store.Position) string {
 	host := b.storeHost()
 	ids := make([]byte, 0, 33*len(positions))
 	for i, p := range positions {

@@ -3,6 +3,7 @@ package broker
 import (
 	"fmt"
 	"maps"
+	"strings"
 
 	"github.com/streamd/streamd/internal/broker/remote"
 	"github.com/streamd/streamd/internal/rocketmq/wire"
@@ -23,6 +24,7 @@ func (n *NameServer) onPutKV(r *remote.Request) *remote.Answer {
 		n.kv[namespace] = table
 	}
 	table[key] = value
+	n.saveLocked(namespace, key, []byte(value))
 	return plain(wire.RespSuccess, "")
 }
 
@@ -52,6 +54,7 @@ func (n *NameServer) onDeleteKV(r *remote.Request) *remote.Answer {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	delete(n.kv[namespace], key)
+	n.saveLocked(namespace, key, nil)
 	return plain(wire.RespSuccess, "")
 }
 
@@ -69,4 +72,32 @@ func (n *NameServer) onListKV(r *remote.Request) *remote.Answer {
 		return plain(wire.RespQueryNotFound, "No config item, Namespace: "+namespace)
 	}
 	return jsonBody(wire.KVTable{Table: table}, wire.Standard)
+}
+
+// saveLocked stores a value with the broker that the name server belongs to, if it belongs to one.
+func (n *NameServer) saveLocked(namespace, key string, value []byte) {
+	if n.save != nil {
+		n.save(joinKey(namespace, key), value)
+	}
+}
+
+// loadKV takes over what the store of the broker has that the name server belongs to.
+func (n *NameServer) loadKV(stored map[string][]byte) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.save == nil {
+		return nil
+	}
+	clear(n.kv)
+	for k, value := range stored {
+		namespace, key, ok := strings.Cut(k, "\x00")
+		if !ok {
+			return fmt.Errorf("the entry %q is damaged", k)
+		}
+		if n.kv[namespace] == nil {
+			n.kv[namespace] = make(map[string]string)
+		}
+		n.kv[namespace][key] = string(value)
+	}
+	return nil
 }

@@ -17,8 +17,15 @@ type lockTable struct {
 	ttl time.Duration
 
 	mu    sync.Mutex
+	count int // of locks, expired ones included
 	locks map[string]map[wire.MessageQueue]queueLock
 }
+
+// maxLocks bounds the locks of all groups, of which each queue of an ordered topic needs one.
+const maxLocks = 1 << 18
+
+// maxLockNames bounds a group's name and its member's id together: no real one is longer.
+const maxLockNames = 1024
 
 func newLockTable(ttl time.Duration) *lockTable {
 	return &lockTable{ttl: ttl, locks: make(map[string]map[wire.MessageQueue]queueLock)}
@@ -30,6 +37,9 @@ func (t *lockTable) liveLocked(l queueLock) bool { return time.Since(l.renewed) 
 func (t *lockTable) lock(group, client string, queues []wire.MessageQueue) []wire.MessageQueue {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if t.count+len(queues) > maxLocks {
+		t.sweepLocked()
+	}
 	held := t.locks[group]
 	if held == nil {
 		held = make(map[wire.MessageQueue]queueLock)
@@ -37,13 +47,41 @@ func (t *lockTable) lock(group, client string, queues []wire.MessageQueue) []wir
 	}
 	granted := make([]wire.MessageQueue, 0, len(queues))
 	for _, q := range queues {
-		if l, taken := held[q]; taken && l.client != client && t.liveLocked(l) {
+		if len(q.Topic) > maxRetryTopic || len(q.BrokerName) > maxRetryTopic || len(group)+len(client) > maxLockNames {
 			continue
+		}
+		l, taken := held[q]
+		if taken && l.client != client && t.liveLocked(l) || !taken && t.count >= maxLocks {
+			continue
+		}
+		if !taken {
+			t.count++
 		}
 		held[q] = queueLock{client: client, renewed: time.Now()}
 		granted = append(granted, q)
 	}
+	t.forgetLocked(group)
 	return granted
+}
+
+// sweepLocked forgets the locks that have expired.
+func (t *lockTable) sweepLocked() {
+	for group, held := range t.locks {
+		for q, l := range held {
+			if !t.liveLocked(l) {
+				delete(held, q)
+				t.count--
+			}
+		}
+		t.forgetLocked(group)
+	}
+}
+
+// forgetLocked drops a group without locks.
+func (t *lockTable) forgetLocked(group string) {
+	if len(t.locks[group]) == 0 {
+		delete(t.locks, group)
+	}
 }
 
 func (t *lockTable) unlock(group, client string, queues []wire.MessageQueue) {
@@ -51,10 +89,12 @@ func (t *lockTable) unlock(group, client string, queues []wire.MessageQueue) {
 	defer t.mu.Unlock()
 	held := t.locks[group]
 	for _, q := range queues {
-		if held[q].client == client {
+		if l, taken := held[q]; taken && l.client == client {
 			delete(held, q)
+			t.count--
 		}
 	}
+	t.forgetLocked(group)
 }
 
 // anyLive tells whether some queue of the group is locked, which a broker takes for an orderly consumer.
@@ -83,4 +123,5 @@ func (t *lockTable) clear() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	clear(t.locks)
+	t.count = 0
 }

@@ -32,6 +32,7 @@ type consumerGroup struct {
 	model         wire.MessageModel
 	subscriptions map[string]wire.SubscriptionData
 	members       []member
+	bytes         int // what it takes, about
 }
 
 // memberTable is who consumes and who produces (ConsumerManager, ProducerManager; consumer-semantics.md 9.2).
@@ -42,6 +43,7 @@ type memberTable struct {
 	consumers    map[string]*consumerGroup
 	producers    map[string][]member
 	fingerprints map[string]int32
+	bytes        int // what all of it takes, about
 	expiry       *time.Timer
 	expired      func(groups []string, conns []*remote.Conn)
 }
@@ -65,10 +67,14 @@ func put(members []member, m member) ([]member, bool) {
 }
 
 // consume registers a full heartbeat and tells whether the members must hear of it: a new connection, or another set of
-// topics. Another expression on a topic is stored if its version is larger, but is no news.
-func (t *memberTable) consume(c wire.ConsumerData, m member) (changed bool) {
+// topics. Another expression on a topic is stored if its version is larger, but is no news. The error says that there is no
+// room.
+func (t *memberTable) consume(c wire.ConsumerData, m member) (changed bool, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if err := t.roomLocked(sizeOfData(c) + sizeOfMember(c.GroupName, m)); err != nil {
+		return false, err
+	}
 	g := t.consumers[c.GroupName]
 	if g == nil {
 		g = &consumerGroup{subscriptions: make(map[string]wire.SubscriptionData)}
@@ -91,8 +97,9 @@ func (t *memberTable) consume(c wire.ConsumerData, m member) (changed bool) {
 			changed = true
 		}
 	}
+	t.measureLocked(c.GroupName, g)
 	t.armLocked(t.ttl)
-	return changed
+	return changed, nil
 }
 
 // refresh takes a heartbeat without subscriptions. False: this member is not known, so what it subscribes to is not either.
@@ -111,21 +118,34 @@ func (t *memberTable) refresh(group string, m member) bool {
 	return true
 }
 
-// fingerprint notes the fingerprint of a version 2 heartbeat and tells whether the group's last one was another.
+// fingerprint notes the fingerprint of a version 2 heartbeat of a group that is registered, and tells whether its last one
+// was another.
 func (t *memberTable) fingerprint(group string, hash int32) (changed bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if t.consumers[group] == nil {
+		return false
+	}
 	last, known := t.fingerprints[group]
 	t.fingerprints[group] = hash
 	return known && last != hash
 }
 
-// produce registers a producer.
-func (t *memberTable) produce(group string, m member) {
+// produce registers a producer. The error says that there is no room.
+func (t *memberTable) produce(group string, m member) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.producers[group], _ = put(t.producers[group], m)
+	size := sizeOfMember(group, m)
+	if err := t.roomLocked(size); err != nil {
+		return err
+	}
+	members, added := put(t.producers[group], m)
+	if added {
+		t.bytes += size
+	}
+	t.producers[group] = members
 	t.armLocked(t.ttl)
+	return nil
 }
 
 // leave removes a connection from a group and tells whether it was there.
@@ -143,7 +163,9 @@ func (t *memberTable) leaveLocked(group string, match func(member) bool) bool {
 	before := len(g.members)
 	g.members = slices.DeleteFunc(g.members, match)
 	left := len(g.members) < before
+	t.measureLocked(group, g)
 	if len(g.members) == 0 {
+		t.bytes -= g.bytes
 		delete(t.consumers, group)
 		delete(t.fingerprints, group)
 	}
@@ -157,7 +179,14 @@ func (t *memberTable) leaveProducers(group string, conn *remote.Conn) {
 }
 
 func (t *memberTable) leaveProducersLocked(group string, match func(member) bool) {
-	if left := slices.DeleteFunc(t.producers[group], match); len(left) > 0 {
+	counted := func(m member) bool {
+		gone := match(m)
+		if gone {
+			t.bytes -= sizeOfMember(group, m)
+		}
+		return gone
+	}
+	if left := slices.DeleteFunc(t.producers[group], counted); len(left) > 0 {
 		t.producers[group] = left
 		return
 	}
@@ -191,6 +220,7 @@ func (t *memberTable) clear() {
 	clear(t.consumers)
 	clear(t.producers)
 	clear(t.fingerprints)
+	t.bytes = 0
 	if t.expiry != nil {
 		t.expiry.Stop()
 		t.expiry = nil

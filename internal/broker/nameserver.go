@@ -27,6 +27,7 @@ type NameServer struct {
 	config NameServerConfig
 	server *remote.Server
 	faults *Faults
+	save   saver // nil for one that belongs to no broker
 
 	mu      sync.Mutex
 	brokers map[string]registration

@@ -1,8 +1,12 @@
 package broker
 
 import (
+	"encoding/binary"
+	"fmt"
 	"maps"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 )
 
@@ -16,6 +20,8 @@ type groupQueue struct {
 
 // offsetTable is the committed offsets, the offsets last pulled at, and the resets that wait to be picked up by a pull.
 type offsetTable struct {
+	save saver
+
 	mu        sync.Mutex
 	committed map[groupTopic]map[int32]int64
 	pulled    map[groupQueue]int64
@@ -67,7 +73,43 @@ func (t *offsetTable) storeLocked(q groupQueue, offset int64) {
 		queues = make(map[int32]int64)
 		t.committed[q.groupTopic] = queues
 	}
-	queues[q.queue] = offset
+	if was, ok := queues[q.queue]; !ok || was != offset {
+		queues[q.queue] = offset
+		t.save(offsetKey(q), binary.BigEndian.AppendUint64(nil, uint64(offset)))
+	}
+}
+
+// load takes over what the store has.
+func (t *offsetTable) load(stored map[string][]byte) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	clear(t.committed)
+	for key, value := range stored {
+		q, ok := readOffsetKey(key)
+		if !ok || len(value) != 8 {
+			return fmt.Errorf("the entry %q is damaged: %q", key, value)
+		}
+		queues := t.committed[q.groupTopic]
+		if queues == nil {
+			queues = make(map[int32]int64)
+			t.committed[q.groupTopic] = queues
+		}
+		queues[q.queue] = int64(binary.BigEndian.Uint64(value))
+	}
+	return nil
+}
+
+func offsetKey(q groupQueue) string {
+	return joinKey(q.group, q.topic, strconv.Itoa(int(q.queue)))
+}
+
+func readOffsetKey(key string) (groupQueue, bool) {
+	parts := strings.Split(key, "\x00")
+	if len(parts) != 3 {
+		return groupQueue{}, false
+	}
+	queue, err := strconv.ParseInt(parts[2], 10, 32)
+	return queueOf(parts[0], parts[1], int32(queue)), err == nil
 }
 
 // reset stores an offset and leaves it for the next pull to pick up.
@@ -139,7 +181,15 @@ func (t *offsetTable) removeGroup(group string) {
 func (t *offsetTable) remove(match func(groupTopic) bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	maps.DeleteFunc(t.committed, func(k groupTopic, _ map[int32]int64) bool { return match(k) })
+	maps.DeleteFunc(t.committed, func(k groupTopic, queues map[int32]int64) bool {
+		if !match(k) {
+			return false
+		}
+		for queue := range queues {
+			t.save(offsetKey(groupQueue{k, queue}), nil)
+		}
+		return true
+	})
 	maps.DeleteFunc(t.resets, func(q groupQueue, _ int64) bool { return match(q.groupTopic) })
 	maps.DeleteFunc(t.pulled, func(q groupQueue, _ int64) bool { return match(q.groupTopic) })
 }

@@ -19,13 +19,13 @@ func (b *Broker) onConsumeQueue(r *remote.Request) *remote.Answer {
 	if bad := f.bad(); bad != nil {
 		return bad
 	}
-	first, next, ok := b.store.Bounds(topic, queue)
+	first, next, ok := b.storage.Bounds(topic, queue)
 	if !ok {
 		return plain(wire.RespSystemError, fmt.Sprintf("%d@%s is not exist!", queue, topic))
 	}
 	body := wire.ConsumeQueueBody{Min: first, Max: next, Entries: []wire.ConsumeQueueEntry{}}
 	pass := b.describeFilter(group, topic, &body)
-	entries := b.store.Messages(topic, queue, max(index, first), min(max(count, 1), maxQueueEntries))
+	entries := b.storage.Messages(topic, queue, max(index, first), min(max(count, 1), maxQueueEntries))
 	if index >= next {
 		a := jsonBody(body, wire.Standard)
 		a.Remark = fmt.Sprintf("Index %d of %d@%s is not exist!", index, queue, topic)

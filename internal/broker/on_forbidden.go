@@ -1,7 +1,8 @@
 package broker
 
 import (
-	"maps"
+	"fmt"
+	"strings"
 	"sync"
 
 	"github.com/streamd/streamd/internal/broker/remote"
@@ -13,6 +14,8 @@ const maxForbidden = 100_000
 
 // forbiddenTable is the topics that groups may not read.
 type forbiddenTable struct {
+	save saver
+
 	mu    sync.Mutex
 	pairs map[groupTopic]struct{}
 }
@@ -33,20 +36,47 @@ func (t *forbiddenTable) set(k groupTopic, forbidden bool) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if !forbidden {
-		delete(t.pairs, k)
+		t.allowLocked(k)
 		return true
 	}
 	if len(t.pairs) >= maxForbidden {
 		return false
 	}
 	t.pairs[k] = struct{}{}
+	t.save(joinKey(k.group, k.topic), []byte{})
 	return true
+}
+
+func (t *forbiddenTable) allowLocked(k groupTopic) {
+	if _, ok := t.pairs[k]; ok {
+		delete(t.pairs, k)
+		t.save(joinKey(k.group, k.topic), nil)
+	}
+}
+
+// load takes over what the store has.
+func (t *forbiddenTable) load(stored map[string][]byte) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	clear(t.pairs)
+	for key := range stored {
+		group, topic, ok := strings.Cut(key, "\x00")
+		if !ok {
+			return fmt.Errorf("the entry %q is damaged", key)
+		}
+		t.pairs[groupTopic{group: group, topic: topic}] = struct{}{}
+	}
+	return nil
 }
 
 func (t *forbiddenTable) remove(match func(groupTopic) bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	maps.DeleteFunc(t.pairs, func(k groupTopic, _ struct{}) bool { return match(k) })
+	for k := range t.pairs {
+		if match(k) {
+			t.allowLocked(k)
+		}
+	}
 }
 
 // onForbidden is 353: forbids a group to read a topic, allows it again, or without "readable" tells which it is.

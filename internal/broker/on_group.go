@@ -121,9 +121,9 @@ func (b *Broker) notSubscribed(group, topic string) bool {
 }
 
 func (b *Broker) consumeOffset(q groupQueue) wire.ConsumeOffset {
-	_, next, _ := b.store.Bounds(q.topic, q.queue)
+	_, next, _ := b.storage.Bounds(q.topic, q.queue)
 	committed, _ := b.offsets.query(q)
 	pulled := b.offsets.lastPull(q)
-	last, _ := b.store.StoreMillis(q.topic, q.queue, committed-1)
+	last, _ := b.storage.StoreMillis(q.topic, q.queue, committed-1)
 	return wire.ConsumeOffset{BrokerOffset: next, ConsumerOffset: committed, LastMillis: last, PullOffset: &pulled}
 }

@@ -30,7 +30,7 @@ func (b *Broker) onResumeCheck(r *remote.Request) *remote.Answer {
 	d.topic, d.queue = wire.HalfTopic, 0
 	position, err := b.put(d)
 	if err != nil {
-		return plain(wire.RespSystemError, err.Error())
+		return b.cannotStore(err)
 	}
 	b.halves.add(position.LogOffset, time.Duration(0))
 	return plain(wire.RespSuccess, "")

@@ -19,7 +19,7 @@ func (b *Broker) onQueryOffset(r *remote.Request) *remote.Answer {
 	if offset, ok := b.offsets.query(q); ok {
 		return headed(wire.RespSuccess, "", number("offset", offset))
 	}
-	first, _, young := b.store.Bounds(q.topic, q.queue)
+	first, _, young := b.storage.Bounds(q.topic, q.queue)
 	switch {
 	case !zero:
 		return headed(wire.RespQueryNotFound, "Not found, do not set to zero, maybe this group boot first")
@@ -59,7 +59,7 @@ func (b *Broker) onUpdateOffset(r *remote.Request) *remote.Answer {
 // onMaxOffset is 30.
 func (b *Broker) onMaxOffset(r *remote.Request) *remote.Answer {
 	return b.ofQueue(r, func(topic string, queue int32) *remote.Answer {
-		_, next, _ := b.store.Bounds(topic, queue)
+		_, next, _ := b.storage.Bounds(topic, queue)
 		return headed(wire.RespSuccess, "", number("offset", next))
 	})
 }
@@ -67,7 +67,7 @@ func (b *Broker) onMaxOffset(r *remote.Request) *remote.Answer {
 // onMinOffset is 31. Its success has an empty remark, which other codes leave out (vectors/README.md 5.2).
 func (b *Broker) onMinOffset(r *remote.Request) *remote.Answer {
 	return b.ofQueue(r, func(topic string, queue int32) *remote.Answer {
-		first, _, _ := b.store.Bounds(topic, queue)
+		first, _, _ := b.storage.Bounds(topic, queue)
 		a := headed(wire.RespSuccess, "", number("offset", first))
 		a.EmptyRemark = true
 		return a
@@ -82,15 +82,15 @@ func (b *Broker) onSearchOffset(r *remote.Request) *remote.Answer {
 		return bad
 	}
 	return b.ofQueue(r, func(topic string, queue int32) *remote.Answer {
-		return headed(wire.RespSuccess, "", number("offset", b.store.Search(topic, queue, millis, upper)))
+		return headed(wire.RespSuccess, "", number("offset", b.storage.Search(topic, queue, millis, upper)))
 	})
 }
 
 // onEarliestTime is 32: when the first readable message was stored, −1 if there is none.
 func (b *Broker) onEarliestTime(r *remote.Request) *remote.Answer {
 	return b.ofQueue(r, func(topic string, queue int32) *remote.Answer {
-		first, _, _ := b.store.Bounds(topic, queue)
-		millis, ok := b.store.StoreMillis(topic, queue, first)
+		first, _, _ := b.storage.Bounds(topic, queue)
+		millis, ok := b.storage.StoreMillis(topic, queue, first)
 		if !ok {
 			millis = -1
 		}

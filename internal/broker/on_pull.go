@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/streamd/streamd/internal/broker/memstore"
 	"github.com/streamd/streamd/internal/broker/remote"
+	"github.com/streamd/streamd/internal/broker/store"
 	"github.com/streamd/streamd/internal/rocketmq/wire"
 )
 
@@ -20,7 +20,7 @@ const (
 )
 
 // statusReset is the status of a pull that picks up a reset.
-const statusReset memstore.Status = "OFFSET_RESET"
+const statusReset store.Status = "OFFSET_RESET"
 
 // pull is a request of 11 or 361.
 type pull struct {
@@ -102,38 +102,31 @@ func (b *Broker) mayBroadcast(group string) bool {
 // tryPull reads the store once. nothing is true when there is nothing new and the request may be held.
 func (b *Broker) tryPull(p *pull) (a *remote.Answer, nothing bool) {
 	if offset, reset := b.offsets.takeReset(p.groupQueue()); reset {
-		first, next, _ := b.store.Bounds(p.topic, p.queue)
-		return pullAnswer(wire.RespPullOffsetMoved, memstore.Result{Status: statusReset, Next: offset, Min: first, Max: next}), false
+		first, next, _ := b.storage.Bounds(p.topic, p.queue)
+		return pullAnswer(wire.RespPullOffsetMoved, store.Result{Status: statusReset, Next: offset, Min: first, Max: next}), false
 	}
-	limits := memstore.Limits{
+	limits := store.Limits{
 		Messages: max(min(p.max, int(b.tuned.pullMessages.Load())), 1), Bytes: int(b.tuned.pullBytes.Load()), Scan: max(scanLimit, p.max),
 	}
-	result := b.read(p, limits)
+	result := b.storage.Read(p.topic, p.queue, p.offset, limits, p.filter.match())
 	b.counters.pulled(b.config.Cluster, p.groupQueue(), result)
 	c := pullCode(result.Status, p.offset)
 	return pullAnswer(c, result), c == wire.RespPullNotFound
 }
 
-func (b *Broker) read(p *pull, limits memstore.Limits) memstore.Result {
-	if p.filter.sql != nil {
-		return b.readMatching(p, limits)
-	}
-	return b.store.Read(p.topic, p.queue, p.offset, limits, p.filter.match())
-}
-
 // pullCode is the response code of a status, consumer-semantics.md 3.8.
-func pullCode(s memstore.Status, offset int64) wire.ResponseCode {
+func pullCode(s store.Status, offset int64) wire.ResponseCode {
 	switch s {
-	case memstore.Found:
+	case store.Found:
 		return wire.RespSuccess
-	case memstore.NoMatchedMessage:
+	case store.NoMatchedMessage:
 		return wire.RespPullRetryImmediately
-	case memstore.NoMessageInQueue:
+	case store.NoMessageInQueue:
 		if offset == 0 {
 			return wire.RespPullNotFound
 		}
 		return wire.RespPullOffsetMoved
-	case memstore.OverflowOne:
+	case store.OverflowOne:
 		return wire.RespPullNotFound
 	default: // too small, beyond the end
 		return wire.RespPullOffsetMoved
@@ -141,7 +134,7 @@ func pullCode(s memstore.Status, offset int64) wire.ResponseCode {
 }
 
 // pullAnswer always has the four numbers that Java clients read without a check.
-func pullAnswer(c wire.ResponseCode, r memstore.Result) *remote.Answer {
+func pullAnswer(c wire.ResponseCode, r store.Result) *remote.Answer {
 	a := headed(c, string(r.Status),
 		text("suggestWhichBrokerId", "0"),
 		number("nextBeginOffset", r.Next),

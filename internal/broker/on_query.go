@@ -74,8 +74,8 @@ func (b *Broker) findByKey(topic, key string, begin, end int64, limit int) [][]b
 		logOffset int64
 	}
 	var all []entry
-	for queue := range int32(b.store.Queues(topic)) {
-		for _, raw := range b.store.Messages(topic, queue, 0, 0) {
+	for queue := range int32(b.storage.Queues(topic)) {
+		for _, raw := range b.storage.Messages(topic, queue, 0, 0) {
 			var m wire.Message
 			if _, err := m.Decode(raw); err != nil || m.StoreMillis < begin || m.StoreMillis > end {
 				continue

@@ -3,11 +3,12 @@ package broker
 import (
 	"encoding/base64"
 	"errors"
+	"math"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/streamd/streamd/internal/broker/remote"
+	"github.com/streamd/streamd/internal/broker/store"
 	"github.com/streamd/streamd/internal/rocketmq/wire"
 )
 
@@ -65,7 +66,7 @@ func (b *Broker) onRecall(r *remote.Request) *remote.Answer {
 		return headed(wire.RespTopicNotExist, "recall failed, the topic["+topic+"] not exist", region)
 	}
 	h, err := parseRecallHandle(text64)
-	left := h.due - time.Now().UnixMilli()
+	left := h.due - b.storage.now()
 	switch {
 	case err != nil:
 		return headed(wire.RespIllegalOperation, err.Error(), region)
@@ -76,7 +77,7 @@ func (b *Broker) onRecall(r *remote.Request) *remote.Answer {
 	case left <= 0 || left >= maxTimerDelay.Milliseconds():
 		return headed(wire.RespIllegalOperation, "recall failed, timestamp invalid", region)
 	}
-	if err := b.timers.recall(h); err != nil {
+	if err := b.recall(h); err != nil {
 		return headed(wire.RespSystemError, "recall failed, execute error: "+err.Error(), region)
 	}
 	b.changes.happened()
@@ -85,24 +86,23 @@ func (b *Broker) onRecall(r *remote.Request) *remote.Answer {
 
 // recall removes the message that a handle names, if it still waits. The handle's time is the start of the second, rounded
 // as RocketMQ rounds, in which the message is due.
-func (t *timers) recall(h recallHandle) error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for i, w := range t.waiting {
-		if w.due < h.due {
+func (b *Broker) recall(h recallHandle) error {
+	due, _, err := b.storage.scheduled(h.due, h.due+timerTick, math.MaxInt)
+	if err != nil {
+		return err
+	}
+	for _, e := range due {
+		var m wire.Message
+		if e.Raw == nil {
 			continue
 		}
-		if w.due > h.due+timerTick {
-			return nil
-		}
-		var m wire.Message
-		if _, err := m.Decode(w.raw); err != nil {
+		if _, err := m.Decode(e.Raw); err != nil {
 			return err
 		}
 		if realTopic, _ := m.Property(wire.PropRealTopic); m.UniqueKey() == h.id && string(realTopic) == h.topic {
-			t.waiting = append(t.waiting[:i:i], t.waiting[i+1:]...)
-			t.armLocked()
-			return nil
+			w := b.newWrite()
+			w.change.Unschedule = []store.Scheduled{e}
+			return w.submit()
 		}
 	}
 	return nil

@@ -6,8 +6,8 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/streamd/streamd/internal/broker/memstore"
 	"github.com/streamd/streamd/internal/broker/remote"
+	"github.com/streamd/streamd/internal/broker/store"
 	"github.com/streamd/streamd/internal/rocketmq/wire"
 )
 
@@ -57,8 +57,7 @@ func (b *Broker) onReply(r *remote.Request) *remote.Answer {
 		if err != nil {
 			fault = "push reply message to " + client + "fail. " + err.Error()
 		}
-		r.Reply(b.replied(r, d, fault))
-		b.changes.happened()
+		b.replyStored(r, b.replied(r, d, fault))
 	})
 	return nil
 }
@@ -67,9 +66,9 @@ func (b *Broker) onReply(r *remote.Request) *remote.Answer {
 func (b *Broker) replied(r *remote.Request, d *draft, fault string) *remote.Answer {
 	position, err := b.put(d)
 	if err != nil {
-		return b.refuseSend(wire.RespSystemError, err.Error())
+		return b.cannotSend(err)
 	}
-	a := b.sent(d.queue, []memstore.Position{position}, "")
+	a := b.sent(d.queue, []store.Position{position}, "")
 	if fault != "" {
 		a.Code, a.Remark = wire.RespSystemError, fault
 	}

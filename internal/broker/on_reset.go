@@ -62,7 +62,7 @@ func (b *Broker) resetTargets(q resetting, topic wire.TopicConfig) (wire.QueueTa
 	if target == -1 {
 		target = b.offsetAt(q, q.queue)
 	}
-	if first, next, _ := b.store.Bounds(q.topic, q.queue); target < first || target > next+1 {
+	if first, next, _ := b.storage.Bounds(q.topic, q.queue); target < first || target > next+1 {
 		return nil, plain(wire.RespSystemError, fmt.Sprintf("Target offset %d not in consume queue range [%d-%d]", target, first, next))
 	}
 	targets[b.queueName(q.topic, q.queue)] = target
@@ -71,10 +71,10 @@ func (b *Broker) resetTargets(q resetting, topic wire.TopicConfig) (wire.QueueTa
 
 func (b *Broker) offsetAt(q resetting, queue int32) int64 {
 	if q.timestamp < 0 {
-		_, next, _ := b.store.Bounds(q.topic, queue)
+		_, next, _ := b.storage.Bounds(q.topic, queue)
 		return next
 	}
-	return b.store.Search(q.topic, queue, q.timestamp, false)
+	return b.storage.Search(q.topic, queue, q.timestamp, false)
 }
 
 func (b *Broker) queueName(topic string, queue int32) wire.MessageQueue {

@@ -63,13 +63,13 @@ func (b *Broker) infoOfTraffic(table map[string]string) {
 }
 
 func (b *Broker) infoOfStore(table map[string]string) {
-	first, next := b.store.Log()
+	first, next := b.storage.Log()
 	table["commitLogMinOffset"], table["commitLogMaxOffset"] = millis(first), millis(next)
 	table["earliestMessageTimeStamp"] = millis(b.earliest())
 	for _, name := range []string{"dispatchBehindBytes", "dispatchMaxBuffer", "pageCacheLockTimeMills", "timerOffsetBehind", "timerReadBehind"} {
 		table[name] = "0"
 	}
-	table["timerCongestNum"] = strconv.Itoa(b.timers.count())
+	table["timerCongestNum"] = strconv.Itoa(b.storage.waiting())
 	table["timerEnqueueTps"], table["timerDequeueTps"] = "0.0", "0.0"
 	ratio, capacity := b.disk()
 	table["commitLogDiskRatio"], table["consumeQueueDiskRatio"] = ratio, ratio
@@ -86,9 +86,9 @@ func (b *Broker) disk() (ratio, capacity string) {
 func (b *Broker) earliest() int64 {
 	oldest := int64(-1)
 	for _, topic := range b.topics.names() {
-		for queue := range int32(b.store.Queues(topic)) {
-			first, _, _ := b.store.Bounds(topic, queue)
-			if at, ok := b.store.StoreMillis(topic, queue, first); ok && (oldest < 0 || at < oldest) {
+		for queue := range int32(b.storage.Queues(topic)) {
+			first, _, _ := b.storage.Bounds(topic, queue)
+			if at, ok := b.storage.StoreMillis(topic, queue, first); ok && (oldest < 0 || at < oldest) {
 				oldest = at
 			}
 		}

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/streamd/streamd/internal/broker/memstore"
 	"github.com/streamd/streamd/internal/broker/remote"
+	"github.com/streamd/streamd/internal/broker/store"
 	"github.com/streamd/streamd/internal/rocketmq/wire"
 )
 
@@ -145,13 +145,13 @@ func (b *Broker) sendOne(r *remote.Request, s sending) *remote.Answer {
 	unique := d.properties.get(wire.PropUniqueKey)
 	position, err := b.put(d)
 	if err != nil {
-		return b.refuseSend(wire.RespSystemError, err.Error())
+		return b.cannotSend(err)
 	}
 	if isHalf {
 		b.halves.add(position.LogOffset, immunityOf(d.properties))
 	}
 	b.counters.put(b.config.Cluster, s.topic, 1, d.size)
-	a := b.sent(s.queue, []memstore.Position{position}, unique)
+	a := b.sent(s.queue, []store.Position{position}, unique)
 	if handle := b.handleOf(d); handle != "" {
 		a.Ext = append(a.Ext, text("recallHandle", handle))
 	}
@@ -163,7 +163,7 @@ func (b *Broker) checkOne(r *remote.Request, s sending, d *draft) *remote.Answer
 	if int64(len(d.body)) > b.tuned.maxBody.Load() {
 		return b.refuseSend(wire.RespMessageIllegal, fmt.Sprintf(remarkTooLarge, b.tuned.maxBody.Load()))
 	}
-	now := time.Now().UnixMilli()
+	now := b.storage.now()
 	if due, ok := timerDue(d.properties, now); ok && due-now > maxTimerDelay.Milliseconds() {
 		return b.refuseSend(wire.RespMessageIllegal, remarkTimer)
 	}
@@ -202,7 +202,7 @@ func (b *Broker) mark(p *properties) {
 }
 
 // sent is the answer to a send that was stored.
-func (b *Broker) sent(queue int32, positions []memstore.Position, unique string) *remote.Answer {
+func (b *Broker) sent(queue int32, positions []store.Position, unique string) *remote.Answer {
 	a := headed(wire.RespSuccess, "",
 		text("msgId", b.offsetIDs(positions)),
 		number("queueId", int64(queue)),

@@ -3,8 +3,8 @@ package broker
 import (
 	"fmt"
 
-	"github.com/streamd/streamd/internal/broker/memstore"
 	"github.com/streamd/streamd/internal/broker/remote"
+	"github.com/streamd/streamd/internal/broker/store"
 	"github.com/streamd/streamd/internal/rocketmq/wire"
 )
 
@@ -18,7 +18,7 @@ func (b *Broker) sendBatch(r *remote.Request, s sending) *remote.Answer {
 	unique := whole.get(wire.PropUniqueKey)
 	b.mark(&whole)
 	common := whole.text()
-	var records []memstore.Record
+	var records []store.Record
 	size := 0
 	for p, err := range wire.BatchParts(r.Command.Body) {
 		if err != nil {
@@ -28,15 +28,18 @@ func (b *Broker) sendBatch(r *remote.Request, s sending) *remote.Answer {
 			topic: s.topic, queue: s.queue, flag: p.Flag, sysFlag: s.sysFlag, born: s.born, bornHost: r.Conn.Remote(),
 			reconsumed: s.reconsumed, body: p.Body,
 		}
-		raw, hash, err := b.encode(d, joinProperties(p.Properties, common))
+		record, err := b.record(d, joinProperties(p.Properties, common))
 		if err != nil {
 			return b.refuseSend(wire.RespMessageIllegal, err.Error())
 		}
-		records, size = append(records, memstore.Record{Raw: raw, TagHash: hash}), size+len(raw)
+		records, size = append(records, record), size+len(record.Raw)
+	}
+	if len(records) == 0 {
+		return b.refuseSend(wire.RespMessageIllegal, "the batch has no messages")
 	}
 	positions, err := b.append(s.topic, s.queue, records...)
 	if err != nil {
-		return b.refuseSend(wire.RespSystemError, err.Error())
+		return b.cannotSend(err)
 	}
 	b.counters.put(b.config.Cluster, s.topic, len(records), size)
 	return b.sent(s.queue, positions, unique)

@@ -36,7 +36,7 @@ func (b *Broker) onSendBack(r *remote.Request) *remote.Answer {
 		limit = f.int32Or("maxReconsumeTimes", limit)
 	}
 	if _, err := b.put(b.again(m, group, level, limit)); err != nil {
-		return plain(wire.RespSystemError, err.Error())
+		return b.cannotStore(err)
 	}
 	b.counters.sentBack(string(m.Topic), name)
 	return plain(wire.RespSuccess, "")

@@ -54,22 +54,22 @@ func (b *Broker) onTimeSpan(r *remote.Request) *remote.Answer {
 }
 
 func (b *Broker) timeSpan(q groupQueue) wire.TimeSpan {
-	first, next, _ := b.store.Bounds(q.topic, q.queue)
+	first, next, _ := b.storage.Bounds(q.topic, q.queue)
 	committed, _ := b.offsets.query(q)
-	earliest, ok := b.store.StoreMillis(q.topic, q.queue, first)
+	earliest, ok := b.storage.StoreMillis(q.topic, q.queue, first)
 	if !ok {
 		earliest = -1
 	}
-	latest, ok := b.store.StoreMillis(q.topic, q.queue, next-1)
+	latest, ok := b.storage.StoreMillis(q.topic, q.queue, next-1)
 	if !ok {
 		latest = -1
 	}
-	consumed, ok := b.store.StoreMillis(q.topic, q.queue, max(committed-1, first))
+	consumed, ok := b.storage.StoreMillis(q.topic, q.queue, max(committed-1, first))
 	if !ok {
 		consumed = earliest
 	}
 	span := wire.TimeSpan{Queue: b.queueName(q.topic, q.queue), MinMillis: earliest, MaxMillis: latest, ConsumeMillis: consumed}
-	if waiting, ok := b.store.StoreMillis(q.topic, q.queue, max(committed, first)); ok {
+	if waiting, ok := b.storage.StoreMillis(q.topic, q.queue, max(committed, first)); ok {
 		span.DelayMillis = time.Now().UnixMilli() - waiting
 	}
 	return span

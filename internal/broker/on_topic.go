@@ -110,8 +110,8 @@ func (b *Broker) onTopicStats(r *remote.Request) *remote.Answer {
 	}
 	stats, tps := make(wire.QueueTable[wire.TopicOffset]), b.putTPS(name)
 	for queue := range max(c.ReadQueues, c.WriteQueues) {
-		first, next, _ := b.store.Bounds(name, queue)
-		last, _ := b.store.StoreMillis(name, queue, next-1)
+		first, next, _ := b.storage.Bounds(name, queue)
+		last, _ := b.storage.StoreMillis(name, queue, next-1)
 		stats[b.queueName(name, queue)] = wire.TopicOffset{LastUpdateMillis: last, MaxOffset: next, MinOffset: first}
 	}
 	return jsonBody(wire.TopicStats{Offsets: stats, PutTPS: &tps}, wire.Fastjson)

@@ -28,23 +28,29 @@ func (b *Broker) onEndTransaction(r *remote.Request) *remote.Answer {
 	case m.QueueOffset != halfOffset:
 		return plain(wire.RespSystemError, "The transaction state table offset wrong")
 	}
-	if b.halves.end(offset) && outcome == wire.SysFlagCommit {
-		if err := b.commit(m); err != nil {
-			return plain(wire.RespSystemError, err.Error())
+	if b.halves.end(offset) {
+		if err := b.endHalf(m, outcome); err != nil {
+			b.halves.add(offset, 0) // It is open still, and its end is asked for again.
+			return b.cannotStore(err)
 		}
 	}
 	return plain(wire.RespSuccess, unset)
 }
 
-// commit stores a half message where it was meant to go.
-func (b *Broker) commit(m *wire.Message) error {
+// endHalf ends a transaction; by a commit the half message is stored where it was meant to go, by the same change.
+func (b *Broker) endHalf(m *wire.Message, outcome int32) error {
+	w := b.newWrite()
+	w.change.EndHalves = []int64{m.LogOffset}
+	if outcome == wire.SysFlagRollback {
+		return w.submit()
+	}
 	d, err := fromHalf(m)
 	if err != nil {
 		return err
 	}
 	d.sysFlag |= wire.SysFlagCommit
 	d.prepared = m.LogOffset
-	_, err = b.put(d)
+	_, err = b.putIn(w, d)
 	return err
 }
 
@@ -92,7 +98,10 @@ func (b *Broker) abandonTransaction(offset int64) {
 	}
 	d := draftOf(m)
 	d.topic, d.queue = wire.TransCheckMaxTopic, 0
-	if _, err := b.put(d); err != nil {
+	w := b.newWrite()
+	w.change.EndHalves = []int64{offset}
+	if _, err := b.putIn(w, d); err != nil {
+		b.halves.add(offset, 0)
 		b.config.Logger.Error("giving up a transaction", "error", err.Error())
 	}
 }

@@ -3,9 +3,11 @@ package broker
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"strconv"
+	"time"
 
-	"github.com/streamd/streamd/internal/broker/memstore"
+	"github.com/streamd/streamd/internal/broker/store"
 	"github.com/streamd/streamd/internal/rocketmq/wire"
 )
 
@@ -24,39 +26,52 @@ type draft struct {
 	size       int // of the stored form, once it was made
 }
 
-// put stores one message, or schedules it when it asks for a delay, and wakes the pulls that wait for it.
-func (b *Broker) put(d *draft) (memstore.Position, error) {
-	d.delay(len(b.config.DelayLevels))
-	due, waits := d.toTimer()
-	raw, hash, err := b.encode(d, d.properties.text())
+// put stores one message, or schedules it when it asks for a delay. Its position is known at once; that it is stored,
+// settled tells.
+func (b *Broker) put(d *draft) (store.Position, error) { return b.putIn(b.newWrite(), d) }
+
+// putIn is put by a change that does more.
+func (b *Broker) putIn(w *write, d *draft) (store.Position, error) {
+	due := d.delay(b.config.DelayLevels, b.storage.now())
+	if at, waits := d.toTimer(b.storage.now()); waits {
+		due = at
+	}
+	r, err := b.record(d, d.properties.text())
 	if err != nil {
-		return memstore.Position{}, err
+		return store.Position{}, err
 	}
-	d.size = len(raw)
-	positions, err := b.append(d.topic, d.queue, memstore.Record{Raw: raw, TagHash: hash})
-	if err != nil {
-		return memstore.Position{}, err
+	d.size, r.Due, r.Half = len(r.Raw), due, d.topic == wire.HalfTopic
+	w.add(d.topic, d.queue, r)
+	if err := w.submit(); err != nil {
+		return store.Position{}, err
 	}
-	if waits {
-		stored := b.store.Messages(d.topic, d.queue, positions[0].QueueOffset, 1)
-		b.timers.add(due, stored[0])
-	}
-	return positions[0], nil
+	return w.change.Appends[len(w.change.Appends)-1].Positions[0], nil
 }
 
-// append stores messages of one queue and tells those who wait for them.
-func (b *Broker) append(topic string, queue int32, records ...memstore.Record) ([]memstore.Position, error) {
-	positions, err := b.store.Append(topic, queue, records...)
-	if err != nil {
+// append stores messages of one queue; as for put.
+func (b *Broker) append(topic string, queue int32, records ...store.Record) ([]store.Position, error) {
+	w := b.newWrite()
+	w.add(topic, queue, records...)
+	if err := w.submit(); err != nil {
 		return nil, err
 	}
-	defer b.changes.happened()
-	if topic == wire.ScheduleTopic {
-		b.delays.arrived(int(queue))
-		return positions, nil
+	return w.change.Appends[0].Positions, nil
+}
+
+// record makes what the store takes of a message.
+func (b *Broker) record(d *draft, properties []byte) (store.Record, error) {
+	raw, hash, err := b.encode(d, properties)
+	return store.Record{Raw: raw, TagHash: hash, Keys: indexKeys(properties)}, err
+}
+
+// indexKeys is what a message is found by: its unique key and its keys.
+func indexKeys(properties []byte) []string {
+	m := wire.Message{Properties: properties}
+	keys := m.Keys()
+	if unique := m.UniqueKey(); unique != "" && !slices.Contains(keys, unique) {
+		keys = append(keys, unique)
 	}
-	b.arrived(topic, queue, records)
-	return positions, nil
+	return keys
 }
 
 // encode makes the stored form; the store fills in place and time.
@@ -81,12 +96,12 @@ func (b *Broker) encode(d *draft, properties []byte) (raw []byte, hash int32, er
 }
 
 // delay sends a message with a delay level by way of the schedule topic (consumer-semantics.md 8.3).
-func (d *draft) delay(levels int) {
+func (d *draft) delay(levels []time.Duration, now int64) (due int64) {
 	level, err := strconv.Atoi(d.properties.get(wire.PropDelayLevel))
 	if err != nil || level <= 0 || d.topic == wire.ScheduleTopic {
-		return
+		return 0
 	}
-	level = min(level, levels)
+	level = min(level, len(levels))
 	d.properties.set(wire.PropDelayLevel, strconv.Itoa(level))
 	d.properties.set(wire.PropRealTopic, d.topic)
 	d.properties.set(wire.PropRealQueueID, strconv.Itoa(int(d.queue)))
@@ -94,6 +109,7 @@ func (d *draft) delay(levels int) {
 		d.properties.remove(timer)
 	}
 	d.topic, d.queue = wire.ScheduleTopic, int32(level-1)
+	return now + levels[level-1].Milliseconds()
 }
 
 // draftOf is a copy of a stored message, to be stored again.
@@ -107,7 +123,7 @@ func draftOf(m *wire.Message) *draft {
 
 // lookup reads a stored message by its log offset.
 func (b *Broker) lookup(logOffset int64) (*wire.Message, bool) {
-	raw, ok := b.store.Lookup(logOffset)
+	raw, ok := b.storage.Lookup(logOffset)
 	if !ok {
 		return nil, false
 	}

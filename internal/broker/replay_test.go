@@ -20,7 +20,7 @@ import (
 // recorded is a frame that passed between a real client and a real 5.3.3 server (vectors/README.md 2).
 type recorded struct {
 	Step, Dir, Server, Client string
-	Seq                       int
+	Seq, Conn                 int
 	Code                      int32
 	IsResponse                bool `json:"is_response"`
 	IsOneway                  bool `json:"is_oneway"`
@@ -34,6 +34,22 @@ type recorded struct {
 
 func recording(t *testing.T, flow string) (requests []recorded, answers map[int]recorded) {
 	t.Helper()
+	answers = make(map[int]recorded)
+	for _, r := range frames(t, flow) {
+		switch {
+		case r.Server != "5.3.3":
+		case r.IsResponse:
+			answers[r.RequestSeq] = r
+		case strings.HasPrefix(r.Dir, "client→"):
+			requests = append(requests, r)
+		}
+	}
+	return requests, answers
+}
+
+// frames is everything of a flow's file.
+func frames(t *testing.T, flow string) (all []recorded) {
+	t.Helper()
 	f, err := os.Open(filepath.Join("..", "rocketmq", "wire", "testdata", "vectors", flow+".jsonl.gz"))
 	if err != nil {
 		t.Fatal(err)
@@ -43,7 +59,6 @@ func recording(t *testing.T, flow string) (requests []recorded, answers map[int]
 	if err != nil {
 		t.Fatal(err)
 	}
-	answers = make(map[int]recorded)
 	lines := bufio.NewScanner(z)
 	lines.Buffer(nil, 8<<20)
 	for lines.Scan() {
@@ -51,18 +66,12 @@ func recording(t *testing.T, flow string) (requests []recorded, answers map[int]
 		if err := json.Unmarshal(lines.Bytes(), &r); err != nil {
 			t.Fatal(err)
 		}
-		switch {
-		case r.Server != "5.3.3":
-		case r.IsResponse:
-			answers[r.RequestSeq] = r
-		case strings.HasPrefix(r.Dir, "client→"):
-			requests = append(requests, r)
-		}
+		all = append(all, r)
 	}
 	if err := lines.Err(); err != nil {
 		t.Fatal(err)
 	}
-	return requests, answers
+	return all
 }
 
 // replay sends the recorded requests of a flow in order and compares the answers' shape: code, which fields they have, the

@@ -27,6 +27,9 @@ func permText(perm int32) string {
 
 // topicTable is the topics of a broker.
 type topicTable struct {
+	save        saver
+	saveVersion func(int64)
+
 	mu      sync.Mutex
 	topics  map[string]wire.TopicConfig
 	version int64
@@ -68,8 +71,27 @@ func (t *topicTable) get(name string) (wire.TopicConfig, bool) {
 func (t *topicTable) put(c wire.TopicConfig) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.putLocked(c)
+}
+
+func (t *topicTable) putLocked(c wire.TopicConfig) {
 	t.topics[c.Name] = c
+	t.save(c.Name, encoded(c))
 	t.version++
+	t.saveVersion(t.version)
+}
+
+// load takes over what the store has.
+func (t *topicTable) load(stored map[string][]byte, version int64) error {
+	topics, err := decodeAll[wire.TopicConfig](stored)
+	if err != nil {
+		return err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	maps.Copy(t.topics, topics)
+	t.version = version
+	return nil
 }
 
 // ensure returns the topic, made with the given queues if it is not there.
@@ -80,8 +102,7 @@ func (t *topicTable) ensure(name string, queues int32) wire.TopicConfig {
 		return c
 	}
 	c := newTopic(name, queues, permUsual)
-	t.topics[name] = c
-	t.version++
+	t.putLocked(c)
 	return c
 }
 
@@ -98,8 +119,7 @@ func (t *topicTable) forSend(name, template string, queues int32) (wire.TopicCon
 	}
 	c := newTopic(name, max(min(queues, from.WriteQueues), 0), from.Perm&^wire.PermInherit)
 	c.TopicSysFlag, c.FilterType = from.TopicSysFlag, from.FilterType
-	t.topics[name] = c
-	t.version++
+	t.putLocked(c)
 	return c, true
 }
 
@@ -107,7 +127,9 @@ func (t *topicTable) remove(name string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.topics, name)
+	t.save(name, nil)
 	t.version++
+	t.saveVersion(t.version)
 }
 
 // names returns the topics in order.

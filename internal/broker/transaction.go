@@ -24,17 +24,55 @@ type half struct {
 	timer     *time.Timer
 }
 
+func (h *half) stop() {
+	if h.timer != nil {
+		h.timer.Stop()
+	}
+}
+
 // halfTable is the open transactions. Unlike RocketMQ it does not store a half message again before each check, and a
-// transaction that has ended cannot be committed a second time.
+// transaction that has ended cannot be committed a second time. The store has them too: an open transaction survives a
+// restart, and how often its producers were asked.
 type halfTable struct {
 	first, every time.Duration
 	check        func(logOffset int64, times int)
 	giveUp       func(logOffset int64)
+	save         saver
 
 	mu      sync.Mutex
 	running bool
 	open    map[int64]*half
 }
+
+// load takes over the open transactions that the store has.
+func (t *halfTable) load(s *storage) error {
+	open, err := s.halves()
+	if err != nil {
+		return err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, h := range t.open {
+		h.stop()
+	}
+	clear(t.open)
+	checks, err := s.table(tableChecks)
+	if err != nil {
+		return err
+	}
+	for _, logOffset := range open {
+		h := &half{logOffset: logOffset}
+		if n, err := strconv.Atoi(string(checks[checksKey(logOffset)])); err == nil {
+			h.checks = n
+		}
+		t.open[h.logOffset] = h
+		t.armLocked(h, t.first)
+	}
+	return nil
+}
+
+// checksKey is where it is stored how often the producers of a transaction were asked.
+func checksKey(logOffset int64) string { return strconv.FormatInt(logOffset, 10) }
 
 func newHalfTable(c Config) *halfTable {
 	return &halfTable{first: c.TransactionTimeout, every: c.TransactionInterval, open: make(map[int64]*half)}
@@ -64,12 +102,14 @@ func (t *halfTable) due(h *half) {
 	if h.checks++; h.checks > maxChecks {
 		delete(t.open, h.logOffset)
 		t.mu.Unlock()
+		t.save(checksKey(h.logOffset), nil)
 		t.giveUp(h.logOffset)
 		return
 	}
 	times := h.checks
 	t.armLocked(h, t.every)
 	t.mu.Unlock()
+	t.save(checksKey(h.logOffset), []byte(strconv.Itoa(times)))
 	t.check(h.logOffset, times)
 }
 
@@ -81,9 +121,10 @@ func (t *halfTable) end(logOffset int64) bool {
 	if !ok {
 		return false
 	}
-	if h.timer != nil {
-		h.timer.Stop()
+	if h.checks > 0 {
+		t.save(checksKey(logOffset), nil)
 	}
+	h.stop()
 	delete(t.open, logOffset)
 	return true
 }
@@ -102,9 +143,7 @@ func (t *halfTable) stop() {
 	defer t.mu.Unlock()
 	t.running = false
 	for _, h := range t.open {
-		if h.timer != nil {
-			h.timer.Stop()
-		}
+		h.stop()
 	}
 }
 

@@ -28,8 +28,8 @@ type Stored struct {
 // Messages returns the readable messages of a topic, queue by queue.
 func (b *Broker) Messages(topic string) []Stored {
 	var all []Stored
-	for queue := range int32(b.store.Queues(topic)) {
-		for _, raw := range b.store.Messages(topic, queue, 0, 0) {
+	for queue := range int32(b.storage.Queues(topic)) {
+		for _, raw := range b.storage.Messages(topic, queue, 0, 0) {
 			if m, ok := storedOf(raw); ok {
 				all = append(all, m)
 			}
@@ -56,7 +56,7 @@ func (b *Broker) DeadLetters(group string) []Stored { return b.Messages(wire.DLQ
 
 // Bounds returns the first readable offset of a queue and the next to be written, both 0 for one never written to.
 func (b *Broker) Bounds(topic string, queue int32) (first, next int64) {
-	first, next, _ = b.store.Bounds(topic, queue)
+	first, next, _ = b.storage.Bounds(topic, queue)
 	return first, next
 }
 
@@ -106,22 +106,4 @@ func (b *Broker) Topic(name string) (wire.TopicConfig, bool) { return b.topics.g
 func (b *Broker) Group(name string) (wire.SubscriptionGroup, bool) { return b.groups.get(name) }
 
 // Delayed is how many messages wait for their delay to end.
-func (b *Broker) Delayed() int {
-	n := b.timers.count()
-	for _, next := range b.delays.positions() {
-		n += next
-	}
-	return n
-}
-
-// positions returns for each level how many messages were not delivered yet.
-func (s *schedule) positions() []int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	left := make([]int, len(s.levels))
-	for i := range s.levels {
-		_, next, _ := s.store.Bounds(wire.ScheduleTopic, int32(i))
-		left[i] = int(max(next-s.levels[i].next, 0))
-	}
-	return left
-}
+func (b *Broker) Delayed() int { return b.storage.waiting() }

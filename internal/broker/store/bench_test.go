@@ -107,12 +107,15 @@ func BenchmarkQueues(b *testing.B) {
 	s := onDisk(b, store.Options{Dir: dir, Flush: store.FlushAsync})
 	raw := encode(b, "T", "x", "")
 	for queue := range int32(10_000) {
-		s.Submit(&store.Change{Appends: []store.Append{{Topic: "T", Queue: queue, Records: []store.Record{{Raw: append([]byte(nil), raw...)}}}}},
+		err := s.Submit(&store.Change{Appends: []store.Append{{Topic: "T", Queue: queue, Records: []store.Record{{Raw: append([]byte(nil), raw...)}}}}},
 			func(err error) {
 				if err != nil {
 					b.Error(err)
 				}
 			})
+		if err != nil {
+			b.Fatal(err)
+		}
 	}
 	if err := s.Close(); err != nil {
 		b.Fatal(err)

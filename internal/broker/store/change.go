@@ -8,9 +8,6 @@ type Change struct {
 	// Unschedule removes schedule entries, EndHalves open transactions by their log offsets.
 	Unschedule []Scheduled
 	EndHalves  []int64
-	// Checked stores how often the producers of open transactions were asked.
-	Checked []HalfState
-	Values  []Value
 }
 
 // Append adds records to one queue, in order and without another message between them.
@@ -46,41 +43,64 @@ func (c *Change) check() (bytes int, err error) {
 	return bytes, nil
 }
 
-// Submit puts a change in line to be stored and returns. done is called once, from a goroutine of the store, with nil when
-// the change is stored, or with the reason why it is not known to be; it must not block. A change that is refused at once is
-// told by done before Submit returns. Changes are stored in the order of their Submits.
-func (s *Store) Submit(c *Change, done func(error)) {
-	if err := s.submit(c, done); err != nil {
-		done(err)
-	}
-}
-
-// Apply is Submit that waits.
-func (s *Store) Apply(c *Change) error {
-	result := make(chan error, 1)
-	s.Submit(c, func(err error) { result <- err })
-	return <-result
-}
-
-// Later stores a value with the next change, or by itself after a while. Nobody is told: it is for what may be lost when it
-// was never reported, such as offsets that came along with something else. The last of several for one key counts, and a
-// Change that sets the same key later wins over it.
-func (s *Store) Later(v Value) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.refusalLocked() == nil {
-		s.lazy[string(tableKey(v.Table, v.Key))] = v.Value
-		s.armLazyLocked()
-	}
-}
-
-func (s *Store) submit(c *Change, done func(error)) error {
+// Submit puts a change in line to be stored and returns; the positions of what it appends are known then. done is called
+// once, from a goroutine of the store, with nil when the change is stored, or with the reason why it is not known to be; it
+// must not block. A change that is refused at once is the error, and done is not called. Changes are stored in the order of
+// their Submits.
+func (s *Store) Submit(c *Change, done func(error)) error {
 	bytes, err := c.check()
 	if err != nil {
 		return err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	return s.submitLocked(c, bytes, done)
+}
+
+// Apply is Submit that waits.
+func (s *Store) Apply(c *Change) error {
+	result := make(chan error, 1)
+	if err := s.Submit(c, func(err error) { result <- err }); err != nil {
+		return err
+	}
+	return <-result
+}
+
+// Set stores a value with the next change, or by itself after a while. Nobody is told; Settled says when it is stored. A
+// value that is set while the store has failed is lost, see Options.Reopened.
+func (s *Store) Set(v Value) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed || s.failed != nil {
+		return
+	}
+	key := tableKey(v.Table, v.Key)
+	if n := len(s.groups); n > 0 {
+		s.groups[n-1].value(key, v.Value)
+		return
+	}
+	s.lazy[string(key)] = v.Value
+	s.armLazyLocked()
+}
+
+// Settled calls done when all that was submitted and set until now is stored, or with the reason why that is not known. It
+// may do so before it returns.
+func (s *Store) Settled(done func(error)) {
+	s.mu.Lock()
+	err := s.refusalLocked()
+	idle := len(s.groups) == 0 && s.committing == nil && len(s.lazy) == 0
+	if err == nil && !idle {
+		g := s.groupLocked(0)
+		g.done = append(g.done, done)
+		s.wakeLocked()
+	}
+	s.mu.Unlock()
+	if err != nil || idle {
+		done(err)
+	}
+}
+
+func (s *Store) submitLocked(c *Change, bytes int, done func(error)) error {
 	if err := s.refusalLocked(); err != nil {
 		return err
 	}
@@ -97,9 +117,7 @@ func (s *Store) submit(c *Change, done func(error)) error {
 		s.appendLocked(g, &c.Appends[i])
 	}
 	g.add(c)
-	for _, v := range c.Values {
-		delete(s.lazy, string(tableKey(v.Table, v.Key)))
-	}
+	s.scheduled -= len(c.Unschedule)
 	g.done = append(g.done, done)
 	s.wakeLocked()
 	return nil
@@ -118,6 +136,9 @@ func (s *Store) appendLocked(g *group, a *Append) {
 		p := Position{QueueOffset: q.next, LogOffset: s.nextLog, StoreMillis: first.millis}
 		stamp(r.Raw, a.Queue, p)
 		g.message(q.number, a.Topic, p, r)
+		if r.Due > 0 {
+			s.scheduled++
+		}
 		q.next++
 		s.nextLog += int64(len(r.Raw))
 		first.bytes += uint32(len(r.Raw)) //nolint:gosec // a frame is far smaller

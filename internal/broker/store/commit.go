@@ -16,6 +16,10 @@ func (s *Store) groupLocked(bytes int) *group {
 	} else {
 		g = newGroup(s.db)
 		s.groups = append(s.groups, g)
+		for k, v := range s.lazy {
+			g.value([]byte(k), v)
+		}
+		clear(s.lazy)
 	}
 	g.bytes += int64(bytes)
 	s.pending += int64(bytes)
@@ -35,7 +39,7 @@ func (s *Store) armLazyLocked() {
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			s.lazyTimer = nil
-			if len(s.lazy) > 0 && s.refusalLocked() == nil {
+			if len(s.lazy) > 0 && !s.closed && s.failed == nil {
 				s.groupLocked(0)
 				s.wakeLocked()
 			}
@@ -74,12 +78,6 @@ func (s *Store) takeGroup() *group {
 	}
 	g := s.groups[0]
 	s.groups = s.groups[1:]
-	if len(s.groups) == 0 {
-		for k, v := range s.lazy {
-			g.value([]byte(k), v)
-		}
-		clear(s.lazy)
-	}
 	g.seal()
 	s.committing = g
 	return g

@@ -44,7 +44,7 @@ func (g *group) message(number uint32, topic string, p Position, r *Record) {
 		g.set(scheduleKey(r.Due, p.LogOffset), at.append(nil))
 	}
 	if r.Half {
-		g.set(halfKey(p.LogOffset), order.AppendUint32(at.append(nil), 0))
+		g.set(halfKey(p.LogOffset), at.append(nil))
 	}
 }
 
@@ -53,14 +53,8 @@ func (g *group) add(c *Change) {
 	for _, e := range c.Unschedule {
 		g.remove(scheduleKey(e.Due, e.LogOffset))
 	}
-	for _, h := range c.Checked {
-		g.set(halfKey(h.LogOffset), order.AppendUint32(h.place.append(nil), h.Checks))
-	}
 	for _, offset := range c.EndHalves {
 		g.remove(halfKey(offset))
-	}
-	for _, v := range c.Values {
-		g.value(tableKey(v.Table, v.Key), v.Value)
 	}
 }
 

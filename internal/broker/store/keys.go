@@ -12,7 +12,7 @@ import (
 //	l log offset(8)                              → a run of messages: queue, first offset, count, bytes, millis
 //	i hour(4) hash(8) millis(8) queue(4) offset(8) → nothing; the hash is of topic and key
 //	s due millis(8) log offset(8)                → queue, offset
-//	h log offset(8)                              → queue, offset, checks
+//	h log offset(8)                              → queue, offset
 //	t table 0 key                                → a value
 //	c                                            → the next queue number
 //	v                                            → the format's version

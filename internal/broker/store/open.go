@@ -161,6 +161,14 @@ func (s *Store) load(db *pebble.DB) error {
 	if err != nil {
 		return err
 	}
+	s.scheduled = 0
+	err = scan(db, []byte{prefixSchedule}, func(_, _ []byte) error {
+		s.scheduled++
+		return nil
+	})
+	if err != nil {
+		return err
+	}
 	return s.loadLogLocked(db)
 }
 

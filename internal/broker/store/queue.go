@@ -1,5 +1,11 @@
 package store
 
+import (
+	"errors"
+
+	"github.com/cockroachdb/pebble/v2"
+)
+
 // bounds are a queue's first offset and its next one.
 type bounds struct {
 	first, next int64
@@ -61,6 +67,26 @@ func (s *Store) Bounds(topic string, queueID int32) (first, next int64, ok bool)
 		return 0, 0, false
 	}
 	return q.first, q.visible, true
+}
+
+// Log returns the log offset of the oldest part of the log that is still there, and the one where the next message goes.
+func (s *Store) Log() (first, next int64, err error) {
+	s.mu.Lock()
+	next = s.nextLog
+	s.mu.Unlock()
+	first = next
+	err = s.view(func(db *pebble.DB) (err error) {
+		it, err := db.NewIter(&pebble.IterOptions{LowerBound: []byte{prefixLog}, UpperBound: []byte{prefixLog + 1}})
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, it.Close()) }()
+		if it.First() {
+			first = int64(order.Uint64(it.Key()[1:]))
+		}
+		return it.Error()
+	})
+	return first, next, err
 }
 
 // Queues returns how many queues of a topic were written to, or lie below one that was.

@@ -54,34 +54,21 @@ func (s *Store) kept(db *pebble.DB, value []byte) ([]byte, error) {
 }
 
 // CountScheduled is how many messages wait.
-func (s *Store) CountScheduled() (n int, err error) {
+func (s *Store) CountScheduled() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.scheduled
+}
+
+// Halves returns the log offsets of the open transactions in the order in which they came.
+func (s *Store) Halves() (open []int64, err error) {
 	err = s.view(func(db *pebble.DB) error {
-		return scan(db, []byte{prefixSchedule}, func(_, _ []byte) error {
-			n++
+		return scan(db, []byte{prefixHalf}, func(k, _ []byte) error {
+			open = append(open, int64(order.Uint64(k[1:])))
 			return nil
 		})
 	})
-	return n, err
-}
-
-// HalfState is an open transaction.
-type HalfState struct {
-	LogOffset int64
-	Checks    uint32 // how often its producers were asked
-	place     place
-}
-
-// Halves returns the open transactions in the order in which they came.
-func (s *Store) Halves() (all []HalfState, err error) {
-	err = s.view(func(db *pebble.DB) error {
-		return scan(db, []byte{prefixHalf}, func(k, v []byte) error {
-			if p, ok := readPlace(v); ok && len(v) == placeSize+4 {
-				all = append(all, HalfState{int64(order.Uint64(k[1:])), order.Uint32(v[placeSize:]), p})
-			}
-			return nil
-		})
-	})
-	return all, err
+	return open, err
 }
 
 // Table returns the values of a table by their keys.

@@ -10,7 +10,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// lazyDelay is how long values of Later wait for a change that takes them along.
+// lazyDelay is how long values of Set wait for a change that takes them along.
 const lazyDelay = 200 * time.Millisecond
 
 // Store is the messages and tables of one broker. Its methods are safe for concurrent use.
@@ -42,6 +42,7 @@ type Store struct {
 	groups     []*group // the last one is open
 	committing *group
 	pending    int64 // bytes of messages in groups and committing
+	scheduled  int   // messages that wait for their time
 	lazy       map[string][]byte
 	lazyTimer  *time.Timer
 	failed     error // why nothing is taken; nil when it is
@@ -85,7 +86,7 @@ func (s *Store) Close() error {
 	}
 	s.closed = true
 	if len(s.lazy) > 0 && s.failed == nil && len(s.groups) == 0 {
-		s.groups = append(s.groups, newGroup(s.db))
+		s.groupLocked(0)
 	}
 	if s.lazyTimer != nil {
 		s.lazyTimer.Stop()

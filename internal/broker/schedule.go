@@ -1,0 +1,164 @@
+package broker
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/streamd/streamd/internal/broker/store"
+	"github.com/streamd/streamd/internal/rocketmq/wire"
+)
+
+const (
+	// deliverAtOnce is how many messages are delivered by one change.
+	deliverAtOnce = 256
+	// deliverPause is how long delivery waits after the store refused it.
+	deliverPause = time.Second
+)
+
+// schedule delivers messages that wait for their time, those of a delay level and those of the timer alike: the store keeps
+// them in order of their due times. A delivery and the end of its schedule entry are one change, so each is delivered once,
+// whatever happens.
+type schedule struct {
+	storage *storage
+	// deliver stores messages where they were meant to go and ends their schedule entries.
+	deliver func([]store.Scheduled) error
+	log     *slog.Logger
+	wake    chan struct{}
+
+	mu     sync.Mutex
+	from   int64 // nothing is due before
+	cancel context.CancelFunc
+	ended  chan struct{}
+}
+
+func newSchedule(s *storage, deliver func([]store.Scheduled) error, log *slog.Logger) *schedule {
+	return &schedule{storage: s, deliver: deliver, log: log, wake: make(chan struct{}, 1)}
+}
+
+// start delivers what became due while the broker was down, and waits for the rest.
+func (s *schedule) start() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.cancel != nil {
+		return
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	s.cancel, s.ended, s.from = cancel, make(chan struct{}), 0
+	go s.run(ctx, s.ended)
+}
+
+func (s *schedule) stop() {
+	s.mu.Lock()
+	cancel, ended := s.cancel, s.ended
+	s.cancel = nil
+	s.mu.Unlock()
+	if cancel != nil {
+		cancel()
+		<-ended
+	}
+}
+
+// arm tells that a message is due at that time; 0 = look again at all.
+func (s *schedule) arm(due int64) {
+	s.mu.Lock()
+	s.from = min(s.from, due)
+	s.mu.Unlock()
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (s *schedule) run(ctx context.Context, ended chan struct{}) {
+	defer close(ended)
+	for ctx.Err() == nil {
+		wait := s.once()
+		if wait == 0 {
+			continue
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-timer.C:
+		case <-s.wake:
+			timer.Stop()
+		case <-ctx.Done():
+			timer.Stop()
+		}
+	}
+}
+
+// idleLook is how long the schedule sleeps when nothing waits.
+const idleLook = time.Hour
+
+// once delivers what is due, up to a number, and tells how long to wait until more is; 0 = more may be due.
+func (s *schedule) once() time.Duration {
+	s.mu.Lock()
+	from := s.from
+	s.mu.Unlock()
+	due, next, err := s.storage.scheduled(from, s.storage.now(), deliverAtOnce)
+	if err == nil && len(due) > 0 {
+		err = s.deliver(due)
+	}
+	switch {
+	case err != nil:
+		if s.storage.err() == nil {
+			s.log.Error("delivering messages whose time has come", "error", err.Error())
+		}
+		return deliverPause
+	case len(due) > 0:
+		s.passed(from, due[len(due)-1].Due)
+		return 0
+	case next == 0:
+		return idleLook
+	}
+	s.passed(from, next)
+	return max(time.Duration(next-s.storage.now())*time.Millisecond, time.Millisecond)
+}
+
+// passed notes that nothing is due before a time, unless something was added since from was read.
+func (s *schedule) passed(from, to int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.from == from {
+		s.from = to
+	}
+}
+
+// deliver stores messages that waited in the topics they were meant for. Their properties stay as they are: consumers of
+// RocketMQ see DELAY, REAL_TOPIC and REAL_QID.
+func (b *Broker) deliver(due []store.Scheduled) error {
+	w := b.newWrite()
+	w.change.Unschedule = due
+	for _, e := range due {
+		if e.Raw == nil {
+			continue // Its topic was deleted.
+		}
+		if err := b.due(w, e.Raw); err != nil {
+			b.config.Logger.Error("a message whose time has come cannot be delivered, it is dropped", "log_offset", e.LogOffset, "error", err.Error())
+		}
+	}
+	return w.wait()
+}
+
+func (b *Broker) due(w *write, raw []byte) error {
+	m := new(wire.Message)
+	if _, err := m.Decode(raw); err != nil {
+		return err
+	}
+	d := draftOf(m)
+	queue, err := strconv.ParseInt(d.properties.get(wire.PropRealQueueID), 10, 32)
+	if err != nil {
+		return fmt.Errorf("reading its queue: %w", err)
+	}
+	d.topic, d.queue = d.properties.get(wire.PropRealTopic), int32(queue)
+	r, err := b.record(d, m.Properties)
+	if err != nil {
+		return err
+	}
+	w.add(d.topic, d.queue, r)
+	return nil
+}
