@@ -38,7 +38,7 @@ func TestRegistrations_areBounded(t *testing.T) {
 		t.Errorf("another's pull: %d %q", a.Code, a.Remark)
 	}
 	c.close()
-	if err := b.Await(t.Context(), func(b *broker.Broker) bool { return b.Connections() == 1 }); err != nil {
+	if err := b.Await(t.Context(), func(b *broker.Broker) bool { return len(b.Members("G0")) == 0 }); err != nil {
 		t.Fatal(err)
 	}
 	good.heartbeat("Good", map[string]string{"T": "*"}) // There is room again.
