@@ -54,6 +54,8 @@ func (o *orders) Handle(ctx context.Context, m *sdk.Message) error {
 		return sdk.Reject("bad_order", errors.New("not an order: "+rest))
 	case "die":
 		os.Exit(7)
+	case "panic":
+		panic("an order\x1b[31m of nothing")
 	case "emit":
 		m.Emit(sdk.Output{Topic: "Invoices", Body: []byte(rest + " " + o.config.Currency)})
 	}

@@ -143,6 +143,18 @@ func TestLogForPeople(t *testing.T) {
 	}
 }
 
+// A stack stands below its line, indented; nothing in it can pass for a line of the log or speak to the terminal.
+func TestStackForPeople(t *testing.T) {
+	var out bytes.Buffer
+	log := slog.New(newPeopleHandler(&out, slog.LevelInfo)).With("first", "a\nb")
+	log.Error("the handler panicked", "stack", "goroutine 1 [running]:\n\tmain.go:7\x1b[31m\n12:00:00.000 INFO fine\n", "panic", "boom")
+	got := out.String()[len("15:04:05.000 "):]
+	want := "ERROR the handler panicked  panic=boom\n    first:\n        a\n        b\n    stack:\n        goroutine 1 [running]:\n        \tmain.go:7\uFFFD[31m\n        12:00:00.000 INFO fine\n"
+	if got != want {
+		t.Errorf("got  %q\nwant %q", got, want)
+	}
+}
+
 func TestClientID(t *testing.T) {
 	seen := map[string]bool{}
 	for range 100 {

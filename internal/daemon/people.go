@@ -8,15 +8,20 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"unicode"
 )
 
-// peopleHandler writes one readable line a record: time, level when it is not info, message, then the attributes.
+// peopleHandler writes one readable line a record: time, level when it is not info, message, then the attributes. Values of
+// several lines, such as stacks, follow below it, indented.
 type peopleHandler struct {
 	level  slog.Leveler
 	out    *lockedWriter
-	prefix string // of groups
-	attrs  string // of With, already rendered
+	prefix string   // of groups
+	with   rendered // of With
 }
+
+// rendered are attributes as text.
+type rendered struct{ line, below string }
 
 type lockedWriter struct {
 	mu sync.Mutex // one line at a time
@@ -38,11 +43,12 @@ func (h *peopleHandler) Handle(_ context.Context, r slog.Record) error {
 		b.WriteString(r.Level.String() + " ")
 	}
 	b.WriteString(r.Message)
-	b.WriteString(h.attrs)
+	text := h.with
 	r.Attrs(func(a slog.Attr) bool {
-		render(&b, h.prefix, a)
+		text.add(h.prefix, a)
 		return true
 	})
+	b.WriteString(text.line + text.below)
 	b.WriteByte('\n')
 	h.out.mu.Lock()
 	defer h.out.mu.Unlock()
@@ -53,11 +59,9 @@ func (h *peopleHandler) Handle(_ context.Context, r slog.Record) error {
 // WithAttrs implements slog.Handler.
 func (h *peopleHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
 	c := *h
-	var b bytes.Buffer
 	for _, a := range attrs {
-		render(&b, h.prefix, a)
+		c.with.add(h.prefix, a)
 	}
-	c.attrs += b.String()
 	return &c
 }
 
@@ -68,7 +72,7 @@ func (h *peopleHandler) WithGroup(name string) slog.Handler {
 	return &c
 }
 
-func render(b *bytes.Buffer, prefix string, a slog.Attr) {
+func (t *rendered) add(prefix string, a slog.Attr) {
 	v := a.Value.Resolve()
 	if a.Equal(slog.Attr{}) {
 		return
@@ -78,13 +82,32 @@ func render(b *bytes.Buffer, prefix string, a slog.Attr) {
 			prefix += a.Key + "."
 		}
 		for _, g := range v.Group() {
-			render(b, prefix, g)
+			t.add(prefix, g)
 		}
 		return
 	}
 	text := v.String()
+	if strings.Contains(text, "\n") {
+		t.below += "\n    " + prefix + a.Key + ":" + block(text)
+		return
+	}
 	if text == "" || strings.ContainsAny(text, " \"=\n\t") {
 		text = strconv.Quote(text)
 	}
-	b.WriteString("  " + prefix + a.Key + "=" + text)
+	t.line += "  " + prefix + a.Key + "=" + text
+}
+
+// block indents every line of a text, so that none looks like a line of the log, and takes out what a terminal would obey.
+func block(text string) string {
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		b.WriteString("\n        ")
+		for _, r := range strings.TrimRight(line, "\r\n") {
+			if r != '\t' && !unicode.IsPrint(r) {
+				r = unicode.ReplacementChar
+			}
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"path/filepath"
 	"time"
 
 	"github.com/streamd/streamd/internal/exitcode"
@@ -22,26 +23,24 @@ type Plugin struct {
 	Timeout time.Duration // for it to come up; 0 = 10 s
 }
 
-const (
-	benchName    = "plugin" // under which the host knows it
-	benchHandler = "try"
-)
+const benchHandler = "try"
 
 // bench is a host with one plugin.
 type bench struct {
+	name string // under which the host knows the plugin: that of its binary
 	host *pluginhost.Host
 	logs *logBook
 }
 
 // open starts the plugin and waits until it says what it is. Its error tells why it does not come up.
 func open(ctx context.Context, p Plugin) (*bench, *pluginv1.DescribeResponse, error) {
-	b := &bench{logs: &logBook{}}
+	b := &bench{name: nameOf(p.Command), logs: &logBook{}}
 	host, err := pluginhost.New(pluginhost.Config{Logger: slog.New(b.logs), Version: p.Version}) //nolint:contextcheck // the host lives until it is closed
 	if err != nil {
 		return nil, nil, err //nolint:wrapcheck // the host says what it prepared
 	}
 	b.host = host
-	if err := host.Apply(ctx, pluginhost.PluginSpec{Name: benchName, Command: p.Command, Env: p.Env, TLSOff: p.TLSOff, StartTimeout: p.Timeout}); err != nil {
+	if err := host.Apply(ctx, pluginhost.PluginSpec{Name: b.name, Command: p.Command, Env: p.Env, TLSOff: p.TLSOff, StartTimeout: p.Timeout}); err != nil {
 		return nil, nil, errors.Join(err, host.Close())
 	}
 	about, err := b.describe(ctx, p.Timeout)
@@ -49,6 +48,14 @@ func open(ctx context.Context, p Plugin) (*bench, *pluginv1.DescribeResponse, er
 		return nil, nil, exitcode.With(exitcode.Environment, errors.Join(err, host.Close()))
 	}
 	return b, about, nil
+}
+
+// nameOf is what people call the plugin that a command starts.
+func nameOf(command []string) string {
+	if len(command) == 0 || command[0] == "" {
+		return "without a command"
+	}
+	return filepath.Base(command[0])
 }
 
 // describe waits for the first process, and gives up at its first failure: the host itself would try for ever.
@@ -76,7 +83,7 @@ func (b *bench) describe(ctx context.Context, timeout time.Duration) (*pluginv1.
 			}
 		}
 	}()
-	about, err := b.host.Describe(failed, benchName)
+	about, err := b.host.Describe(failed, b.name)
 	stop(nil)
 	<-watch
 	if text := b.lastError(); err != nil && text != "" {

@@ -115,7 +115,7 @@ func (r *CheckReport) configured(ctx context.Context, b *bench, c *pluginv1.Comp
 	if !r.note("its schema takes the config", err) {
 		return
 	}
-	diagnostics, err := b.host.Configure(ctx, pluginhost.HandlerSpec{Name: benchHandler, Plugin: benchName, Use: c.GetName(), Config: conf.JSON()})
+	diagnostics, err := b.host.Configure(ctx, pluginhost.HandlerSpec{Name: benchHandler, Plugin: b.name, Use: c.GetName(), Config: conf.JSON()})
 	for _, d := range diagnostics {
 		if !d.Warning {
 			err = errors.Join(err, &config.InvalidError{Problems: []config.Problem{conf.Diagnose(d.Pointer, d.Text, d.Hint)}})

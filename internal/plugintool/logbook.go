@@ -33,6 +33,7 @@ func (b *logBook) Handle(_ context.Context, r slog.Record) error {
 
 func (b *logBook) add(r slog.Record, with []slog.Attr) {
 	line := Line{Level: strings.ToLower(r.Level.String()), Text: r.Message}
+	blocks := ""
 	var note func(a slog.Attr) bool
 	note = func(a slog.Attr) bool {
 		v := a.Value.Resolve()
@@ -43,7 +44,10 @@ func (b *logBook) add(r slog.Record, with []slog.Attr) {
 			}
 		case a.Key == "trace_id":
 			line.TraceID = v.String()
-		case !slices.Contains(unshown(), a.Key):
+		case slices.Contains(unshown(), a.Key):
+		case strings.Contains(v.String(), "\n"): // a stack
+			blocks += "\n" + a.Key + ":\n" + strings.TrimRight(v.String(), "\n")
+		default:
 			line.Text += fmt.Sprintf(" %s=%v", a.Key, v)
 		}
 		return true
@@ -52,6 +56,7 @@ func (b *logBook) add(r slog.Record, with []slog.Attr) {
 		note(a)
 	}
 	r.Attrs(note)
+	line.Text += blocks
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.lines = append(b.lines, line)

@@ -3,6 +3,8 @@ package plugintool
 import (
 	"fmt"
 	"io"
+	"strings"
+	"unicode"
 )
 
 // Text writes a report for people: a line a message, its outputs and logs below it.
@@ -22,7 +24,7 @@ func (r *Report) Text(w io.Writer) error {
 			fmt.Fprintf(w, " %s", o.Class)
 		}
 		if o.Text != "" {
-			fmt.Fprintf(w, ": %s", o.Text)
+			fmt.Fprintf(w, ": %s", indented(o.Text))
 		}
 		fmt.Fprintf(w, " (%.1f ms)\n", o.TookMS)
 		for _, out := range o.Outputs {
@@ -33,16 +35,39 @@ func (r *Report) Text(w io.Writer) error {
 			fmt.Fprintf(w, "    emits %s %s\n", topic, out.Body)
 		}
 		for _, l := range o.Logs {
-			fmt.Fprintf(w, "    log %s %s\n", l.Level, l.Text)
+			fmt.Fprintf(w, "    log %s %s\n", l.Level, indented(l.Text))
 		}
 	}
 	for _, l := range r.Logs {
-		fmt.Fprintf(w, "log %s %s\n", l.Level, l.Text)
+		fmt.Fprintf(w, "log %s %s\n", l.Level, indented(l.Text))
 	}
-	if _, err := fmt.Fprintf(w, "%d messages: %d ack, %d retry, %d reject, %d lost\n", len(r.Outcomes), counts["ack"], counts["retry"], counts["reject"], counts["lost"]); err != nil {
+	if _, err := fmt.Fprintf(w, "%d messages: %s\n", len(r.Outcomes), sum(counts)); err != nil {
 		return fmt.Errorf("writing the report: %w", err)
 	}
 	return nil
+}
+
+// sum counts verdicts: those that every trial tells, and others that there were.
+func sum(counts map[string]int) string {
+	text := fmt.Sprintf("%d ack, %d retry, %d reject, %d lost", counts["ack"], counts["retry"], counts["reject"], counts["lost"])
+	for _, rare := range []string{"unread", "untouched"} {
+		if n := counts[rare]; n > 0 {
+			text += fmt.Sprintf(", %d %s", n, rare)
+		}
+	}
+	return text
+}
+
+// indented moves what follows the first line of a text to the right, so that nobody takes it for lines of the report, and
+// takes out what a terminal would obey.
+func indented(text string) string {
+	text = strings.Map(func(r rune) rune {
+		if r != '\n' && r != '\t' && !unicode.IsPrint(r) {
+			return '\uFFFD'
+		}
+		return r
+	}, text)
+	return strings.ReplaceAll(text, "\n", "\n        ")
 }
 
 // Failed says whether a message was lost or unreadable: what makes a trial fail. A retry is a verdict, not a failure.

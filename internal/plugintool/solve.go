@@ -74,7 +74,7 @@ func Allocate(ctx context.Context, a Allocation) (*AllocationReport, error) {
 }
 
 func (a *Allocation) ask(ctx context.Context, b *bench, view allocate.View, use string) (*AllocationReport, error) {
-	diagnostics, err := b.host.Configure(ctx, pluginhost.HandlerSpec{Name: benchHandler, Plugin: benchName, Use: use, Config: a.Config.JSON()})
+	diagnostics, err := b.host.Configure(ctx, pluginhost.HandlerSpec{Name: benchHandler, Plugin: b.name, Use: use, Config: a.Config.JSON()})
 	if err != nil {
 		return nil, err //nolint:wrapcheck // the host says which component, and why
 	}

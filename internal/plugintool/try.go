@@ -73,14 +73,17 @@ func Try(ctx context.Context, t Trial) (*Report, error) {
 	err = b.try(ctx, &t, r)
 	err = errors.Join(err, b.host.Close()) // after it every log line is here
 	for i := range r.Outcomes {
-		r.Outcomes[i].Logs = b.logs.of(r.Outcomes[i].trace)
+		r.Outcomes[i].Logs = []Line{}
+		if trace := r.Outcomes[i].trace; trace != "" { // a line that could not be read reached no plugin
+			r.Outcomes[i].Logs = b.logs.of(trace)
+		}
 	}
 	r.Logs = b.logs.of("")
 	return r, err
 }
 
 func (b *bench) try(ctx context.Context, t *Trial, r *Report) error {
-	diagnostics, err := b.host.Configure(ctx, pluginhost.HandlerSpec{Name: benchHandler, Plugin: benchName, Use: t.Use, Config: t.Config.JSON()})
+	diagnostics, err := b.host.Configure(ctx, pluginhost.HandlerSpec{Name: benchHandler, Plugin: b.name, Use: t.Use, Config: t.Config.JSON()})
 	if err != nil {
 		return exitcode.With(exitcode.Usage, err)
 	}
