@@ -1,7 +1,6 @@
 package broker
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 
@@ -42,7 +41,11 @@ func (b *Broker) onQueryMessage(r *remote.Request) *remote.Answer {
 	if f.flag("_UNIQUE_KEY_QUERY", false) {
 		limit = usualQueried
 	}
-	found := b.findByKey(topic, key, begin, end, min(limit, maxQueried))
+	found := b.storage.Query(topic, key, begin, end, min(limit, maxQueried), func(raw []byte) bool {
+		var m wire.Message
+		_, err := m.Decode(raw)
+		return err == nil && hasKey(&m, key)
+	})
 	var last wire.Message
 	if len(found) > 0 {
 		if _, err := last.Decode(found[0]); err != nil {
@@ -65,32 +68,6 @@ func (b *Broker) onQueryMessage(r *remote.Request) *remote.Answer {
 		number("indexLastUpdateTimestamp", last.StoreMillis), number("indexLastUpdatePhyoffset", last.LogOffset))
 	a.Parts = found
 	return a
-}
-
-// findByKey returns the messages of a topic with a key that were stored in [begin, end] milliseconds, the newest first.
-func (b *Broker) findByKey(topic, key string, begin, end int64, limit int) [][]byte {
-	type entry struct {
-		raw       []byte
-		logOffset int64
-	}
-	var all []entry
-	for queue := range int32(b.storage.Queues(topic)) {
-		for _, raw := range b.storage.Messages(topic, queue, 0, 0) {
-			var m wire.Message
-			if _, err := m.Decode(raw); err != nil || m.StoreMillis < begin || m.StoreMillis > end {
-				continue
-			}
-			if hasKey(&m, key) {
-				all = append(all, entry{raw, m.LogOffset})
-			}
-		}
-	}
-	slices.SortFunc(all, func(a, b entry) int { return cmp.Compare(b.logOffset, a.logOffset) })
-	found := make([][]byte, 0, max(min(limit, len(all)), 0))
-	for _, e := range all[:max(min(limit, len(all)), 0)] {
-		found = append(found, e.raw)
-	}
-	return found
 }
 
 // hasKey tells whether a message is found by a key: its unique key or one of its own.

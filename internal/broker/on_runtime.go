@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
+
 	"github.com/streamd/streamd/internal/broker/remote"
 	"github.com/streamd/streamd/internal/broker/stats"
 	"github.com/streamd/streamd/internal/rocketmq/wire"
@@ -79,11 +81,37 @@ func (b *Broker) infoOfStore(table map[string]string) {
 
 // disk is how full the disk is, as a share of 1 and in words. Messages in memory fill none.
 func (b *Broker) disk() (ratio, capacity string) {
-	return "0.0", "Total : 0 B, Free : 0 B."
+	usage, err := b.storage.usage()
+	if err != nil || usage.TotalBytes == 0 {
+		return "0.0", "Total : 0 B, Free : 0 B."
+	}
+	const gib = 1 << 30
+	share := 1 - float64(usage.AvailBytes)/float64(usage.TotalBytes)
+	return strconv.FormatFloat(share, 'f', 2, 64),
+		fmt.Sprintf("Total : %.1f GiB, Free : %.1f GiB.", float64(usage.TotalBytes)/gib, float64(usage.AvailBytes)/gib)
 }
 
-// earliest is when the oldest message that is still there was stored, −1 when there is none.
+// usage is the state of the disk that has the data folder.
+func (s *storage) usage() (vfs.DiskUsage, error) {
+	files := s.options.FS
+	or(&files, vfs.Default)
+	return files.GetDiskUsage(s.options.Dir)
+}
+
+// earliest is when the oldest message that is still there was stored, −1 when there is none. Messages are stored one behind
+// the other, so it is the first of the log, but for one whose topic was deleted.
 func (b *Broker) earliest() int64 {
+	first, next := b.storage.Log()
+	if first >= next {
+		return -1
+	}
+	if m, ok := b.lookup(first); ok {
+		return m.StoreMillis
+	}
+	return b.earliestOfQueues()
+}
+
+func (b *Broker) earliestOfQueues() int64 {
 	oldest := int64(-1)
 	for _, topic := range b.topics.names() {
 		for queue := range int32(b.storage.Queues(topic)) {
