@@ -70,11 +70,25 @@ func outputSize(outputs []sdk.Output) int {
 	return n
 }
 
-// touch says that there is something to report; the reporter does so within the linger time.
-func (l *lane) touch() {
-	if !l.dirty.Load() && l.dirty.CompareAndSwap(false, true) {
+// note says that there is something to report. A worker that notes it looks for more work next, and reports itself when
+// there is none: most batches end so, and need not wake the reporter.
+func (l *lane) note() {
+	if !l.dirty.Load() {
+		l.dirty.Store(true)
+	}
+}
+
+// remind has the reporter report what was noted within the linger time: whoever noted it may be busy for long.
+func (l *lane) remind() {
+	if l.dirty.Load() && !l.reminded.Load() && l.reminded.CompareAndSwap(false, true) {
 		kick(l.report)
 	}
+}
+
+// touch is both, for those who are no workers.
+func (l *lane) touch() {
+	l.note()
+	l.remind()
 }
 
 // flush reports everything that is answered: one Results frame for each batch with news, then credits. Whoever calls it

@@ -52,6 +52,7 @@ type lane struct {
 
 	draining     atomic.Bool
 	dirty        atomic.Bool
+	reminded     atomic.Bool // the reporter is on its way
 	outstanding  atomic.Int64 // records that are not reported yet
 	outputCredit atomic.Int64
 
@@ -237,6 +238,7 @@ func (l *lane) reporter() {
 			return
 		case <-timer.C:
 		}
+		l.reminded.Store(false) // before it looks: what is noted from here on reminds it again
 		if l.dirty.Load() {
 			l.flush()
 		}

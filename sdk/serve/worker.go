@@ -38,6 +38,7 @@ func (l *lane) worker(slot int) {
 			}
 			continue
 		}
+		l.remind() // of the record before: this one may take long
 		if !l.waking.Load() && l.queue.more() {
 			l.wakeOne()
 		}
@@ -65,7 +66,7 @@ func (l *lane) runOne(slot int, t *task) bool {
 	if l.unwanted(t) {
 		l.running[slot].Store(nil)
 		l.giveBack(t)
-		l.touch()
+		l.note()
 		return false
 	}
 	l.row.Mark(slot, t.batch.Seq, uint32(t.index), 1)
@@ -74,7 +75,7 @@ func (l *lane) runOne(slot int, t *task) bool {
 	l.running[slot].Store(nil)
 	t.end(errAnswered)
 	acked := l.settle(t, err)
-	l.touch()
+	l.note()
 	return acked
 }
 
@@ -109,6 +110,7 @@ func (l *lane) recovered(ctx context.Context, err *error) {
 func (l *lane) runStrand(slot int, s *strand, tasks []*task) {
 	failed := false
 	for i, t := range tasks {
+		l.remind()
 		if failed = !l.runOne(slot, t); failed {
 			l.giveBack(tasks[i+1:]...)
 			break
@@ -120,7 +122,7 @@ func (l *lane) runStrand(slot int, s *strand, tasks []*task) {
 // endTurn gives a strand back to the queue.
 func (l *lane) endTurn(s *strand, failed bool) {
 	l.giveBack(l.queue.giveBack(s, failed)...)
-	l.touch()
+	l.touch() // an async handler's answer comes from any goroutine
 	l.wakeOne()
 }
 
@@ -147,7 +149,7 @@ func (l *lane) runBatch(slot int, b *batch) {
 	if len(messages) > 0 {
 		l.callBatch(slot, g, sdk.NewBatch(messages))
 	}
-	l.touch()
+	l.note()
 }
 
 func (l *lane) callBatch(slot int, g *group, batch *sdk.Batch) {
