@@ -164,7 +164,7 @@ func TestComponentSchema(t *testing.T) {
 		lines = append(lines, strings.TrimPrefix(p.String(), path))
 	}
 	want := []string{
-		`:7:7: config lacks the key "currency"; try currency: …`,
+		`:7:7: config lacks the key "currency"; write currency: …`,
 		`:7:7: unknown key "curency"; try currency`,
 		`:8:14: limit is string, not integer`,
 	}

@@ -33,16 +33,35 @@ type Problem struct {
 	Try   string // may be empty
 }
 
-// String is one line: "file:line:col: what; try ...".
+// String is one line: "file:line:col: what; try ...", or "; write ...", "; keep ..." where that is plainer.
 func (p Problem) String() string {
 	s := p.What
 	if w := p.Where.String(); w != "" {
 		s = w + ": " + s
 	}
 	if p.Try != "" {
-		s += "; try " + p.Try
+		s += "; " + advice(p.Try)
 	}
 	return s
+}
+
+// advice makes a sentence of a hint. Hints are what to write, or what to do in words; the verb follows from their form.
+func advice(hint string) string {
+	hint = strings.ReplaceAll(hint, ", or removing ", ", or remove ")
+	first, rest, _ := strings.Cut(hint, " ")
+	switch {
+	case strings.HasPrefix(hint, "one of the two"), strings.HasPrefix(hint, "one entry"):
+		return "keep " + hint
+	case strings.HasSuffix(first, ":"), strings.HasSuffix(first, "="): // a key
+		return "write " + hint
+	case slices.Contains([]string{"a", "at", "up", "keys", "letters,", "spaces", "two", "-c"}, first):
+		return "write " + hint
+	case first == "removing":
+		return "remove " + strings.Replace(rest, ", or ", ", or write ", 1)
+	case first == "setting":
+		return "set " + strings.Replace(rest, ", or ", ", or write ", 1)
+	}
+	return "try " + hint
 }
 
 // InvalidError carries every problem found. The caller prints it as it is and ends with the exit code of bad config.
