@@ -16,6 +16,13 @@ const maxFrame = 16 << 20
 // maxPending is how many bytes may wait for one client before it is no longer read from.
 const maxPending = 32 << 20
 
+// What may wait for all clients together before the slow ones are no longer read from, and what may have arrived of large
+// frames that are not whole.
+const (
+	maxTotal   = 256 << 20
+	maxReading = 256 << 20
+)
+
 // Broker is one broker with its name server. Its methods are safe for concurrent use.
 type Broker struct {
 	config      Config
@@ -80,6 +87,7 @@ func New(c Config) *Broker {
 	b.halves.check, b.halves.giveUp = b.checkTransaction, b.abandonTransaction
 	b.server = remote.NewServer(remote.Options{
 		Listen: c.Listen, Address: c.Address, Handle: b.serve, Gone: b.gone, MaxFrame: maxFrame, MaxPending: maxPending,
+		MaxTotal: maxTotal, MaxReading: maxReading,
 		IdleTimeout: c.IdleTimeout, Version: c.Version, TLS: c.TLS, Logger: c.Logger,
 	})
 	b.storage.options.Reopened, b.storage.options.Resumed = b.reopened, b.resumed

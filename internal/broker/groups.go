@@ -19,6 +19,9 @@ func newGroup(name string, maxRetries int32) wire.SubscriptionGroup {
 	return g
 }
 
+// maxGroups bounds the groups, which a client makes by using them.
+const maxGroups = 50_000
+
 // groupTable is the consumer groups a broker knows.
 type groupTable struct {
 	create      bool
@@ -49,7 +52,7 @@ func (t *groupTable) ensure(name string) (wire.SubscriptionGroup, bool) {
 	if g, ok := t.groups[name]; ok {
 		return g, true
 	}
-	if !t.create || name == "" {
+	if !t.create || name == "" || len(name) > maxRetryTopic || len(t.groups) >= maxGroups {
 		return wire.SubscriptionGroup{}, false
 	}
 	g := newGroup(name, t.maxRetries)
@@ -74,6 +77,13 @@ func (t *groupTable) load(stored map[string][]byte, version int64) error {
 	defer t.mu.Unlock()
 	t.groups, t.version = groups, version
 	return nil
+}
+
+// full tells whether one more group is too many.
+func (t *groupTable) full() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.groups) >= maxGroups
 }
 
 // creates tells whether groups are made by being used.

@@ -24,20 +24,29 @@ type held struct {
 type holdTable struct {
 	mu     sync.Mutex
 	queues map[topicQueue]map[*held]struct{}
+	conns  map[*remote.Conn]int // how many pulls are of each
 	total  int
 }
 
-func newHoldTable() *holdTable { return &holdTable{queues: make(map[topicQueue]map[*held]struct{})} }
+func newHoldTable() *holdTable {
+	return &holdTable{queues: make(map[topicQueue]map[*held]struct{}), conns: make(map[*remote.Conn]int)}
+}
 
-// maxHeld bounds the pulls that are held; one more is answered as if its time were up.
-const maxHeld = 100_000
+// The most pulls that are held, and of one connection: a client has one for each queue that it owns. One more is answered
+// as if its time were up.
+const (
+	maxHeld       = 100_000
+	maxHeldOfConn = 20_000
+)
 
 func (t *holdTable) add(k topicQueue, h *held, timeout time.Duration, expired func()) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.total >= maxHeld {
+	conn := h.pull.request.Conn
+	if t.total >= maxHeld || t.conns[conn] >= maxHeldOfConn {
 		return false
 	}
+	t.conns[conn]++
 	waiting := t.queues[k]
 	if waiting == nil {
 		waiting = make(map[*held]struct{})
@@ -64,6 +73,10 @@ func (t *holdTable) removeLocked(k topicQueue, h *held) {
 	h.timer.Stop()
 	delete(t.queues[k], h)
 	t.total--
+	conn := h.pull.request.Conn
+	if t.conns[conn]--; t.conns[conn] == 0 {
+		delete(t.conns, conn)
+	}
 	if len(t.queues[k]) == 0 {
 		delete(t.queues, k)
 	}

@@ -88,3 +88,65 @@ func TestLocks_areBounded(t *testing.T) {
 		}
 	})
 }
+
+// TestHeldPulls_areBoundedPerConnection has one connection wait for as much as it may. Another one's pull is still held.
+func TestHeldPulls_areBoundedPerConnection(t *testing.T) {
+	t.Parallel()
+	inBubble(t, broker.Config{IdleTimeout: time.Hour}, func(t *testing.T, b *broker.Broker, net *memnet.Network) {
+		t.Helper()
+		const most = 20_000
+		b.CreateTopic("T", 1)
+		greedy, good := dial(t, net.DialContext, b.Address(), "greedy"), dial(t, net.DialContext, b.Address(), "good")
+		for range most {
+			greedy.oneway(wire.ReqPullMessage, pullFields("G", "T", 0, 0, time.Minute), nil)
+		}
+		start := time.Now()
+		if a := greedy.call(wire.ReqPullMessage, pullFields("G", "T", 0, 0, time.Minute), nil); a.ResponseCode() != wire.RespPullNotFound || time.Since(start) > 0 {
+			t.Errorf("one more: %d after %v", a.Code, time.Since(start))
+		}
+		if n := b.HeldPulls(); n != most {
+			t.Errorf("%d are held", n)
+		}
+		pending := good.start(wire.ReqPullMessage, pullFields("H", "T", 0, 0, time.Minute), nil)
+		if err := b.Await(t.Context(), func(b *broker.Broker) bool { return b.HeldPulls() == most+1 }); err != nil {
+			t.Fatal(err)
+		}
+		greedy.close()
+		good.send("T", 0, "x", "", nil)
+		if a := good.await(pending, time.Minute); bodies(t, a) != "x" || time.Since(start) > 0 {
+			t.Errorf("another's: %d after %v", a.Code, time.Since(start))
+		}
+		if n := b.HeldPulls(); n != 0 {
+			t.Errorf("%d are held of a connection that ended", n)
+		}
+	})
+}
+
+// TestGroups_areBounded makes groups by using them, and by request.
+func TestGroups_areBounded(t *testing.T) {
+	t.Parallel()
+	b := startBroker(t, broker.Config{})
+	c := dialTCP(t, b, "c1")
+	const most = 50_000
+	var list strings.Builder
+	for i := range most / 10 {
+		if i > 0 {
+			list.WriteString(",")
+		}
+		fmt.Fprintf(&list, `{"groupName":"%%d%04d"}`, i)
+	}
+	for i := range 10 {
+		body := strings.ReplaceAll(list.String(), "%d", fmt.Sprintf("G%d_", i))
+		c.ok(wire.ReqUpdateSubscriptionGroupList, nil, []byte(`{"groupConfigList":[`+body+`]}`))
+	}
+	pull := func(group string) ext { return pullFields(group, "TBW102", 0, 0, 0) }
+	runSteps(t, c, []step{
+		{"one too many by use", wire.ReqPullMessage, pull("New"), "", wire.RespGroupNotExist, "", nil, nil, nil},
+		{"one too many by request", wire.ReqUpdateSubscriptionGroup, nil, `{"groupName":"New"}`, 1, "50000 groups", nil, nil, nil},
+		{"a known one", wire.ReqPullMessage, pull("G0_0000"), "", wire.RespPullNotFound, "", nil, nil, nil},
+		{"make room", wire.ReqDeleteSubscriptionGroup, ext{"groupName": "G9_0001"}, "", 0, "", nil, nil, nil},
+		{"by use", wire.ReqPullMessage, pull("New"), "", wire.RespPullNotFound, "", nil, nil, nil},
+		{"a long name by use", wire.ReqPullMessage, pull(strings.Repeat("g", 300)), "", wire.RespGroupNotExist, "", nil, nil, nil},
+		{"a long name by request", wire.ReqUpdateSubscriptionGroup, nil, `{"groupName":"` + strings.Repeat("g", 300) + `"}`, wire.RespInvalidParameter, "longer than 255", nil, nil, nil},
+	})
+}

@@ -58,6 +58,7 @@ func NewNameServer(c NameServerConfig) *NameServer {
 	}
 	n.server = remote.NewServer(remote.Options{
 		Listen: c.Listen, Address: c.Address, Handle: n.serve, Gone: n.gone, MaxFrame: maxFrame, MaxPending: maxPending,
+		MaxTotal: maxTotal, MaxReading: maxReading,
 		Version: c.Version, Logger: c.Logger,
 	})
 	return n

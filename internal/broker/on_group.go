@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"strconv"
 	"strings"
 
 	"github.com/streamd/streamd/internal/broker/remote"
@@ -13,11 +14,25 @@ func (b *Broker) onPutGroup(r *remote.Request) *remote.Answer {
 	if bad := readBody(r, &g); bad != nil {
 		return bad
 	}
-	if g.GroupName == "" {
-		return plain(wire.RespSystemError, "the group has no groupName")
+	if bad := b.checkGroup(g); bad != nil {
+		return bad
 	}
 	b.groups.put(g)
 	return plain(wire.RespSuccess, "")
+}
+
+// checkGroup refuses a group that cannot be, or is one too many.
+func (b *Broker) checkGroup(g wire.SubscriptionGroup) *remote.Answer {
+	_, known := b.groups.get(g.GroupName)
+	switch {
+	case g.GroupName == "":
+		return plain(wire.RespSystemError, "the group has no groupName")
+	case len(g.GroupName) > maxRetryTopic:
+		return plain(wire.RespInvalidParameter, "the groupName is longer than "+strconv.Itoa(maxRetryTopic)+" characters")
+	case !known && b.groups.full():
+		return plain(wire.RespSystemError, "the broker has "+strconv.Itoa(maxGroups)+" groups, which is the most")
+	}
+	return nil
 }
 
 // onGroupConfig is 352.

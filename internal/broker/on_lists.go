@@ -21,7 +21,7 @@ func (b *Broker) onTopicList(r *remote.Request) *remote.Answer {
 		return plain(wire.RespSystemError, "too many topics in one request")
 	}
 	for _, c := range list.Topics {
-		if bad := checkTopic(c); bad != nil {
+		if bad := b.checkNewTopic(c); bad != nil {
 			return bad
 		}
 	}
@@ -46,8 +46,11 @@ func (b *Broker) onGroupList(r *remote.Request) *remote.Answer {
 	groups := make([]wire.SubscriptionGroup, 0, len(list.Groups))
 	for _, raw := range list.Groups {
 		g := b.NewGroup("")
-		if err := json.Unmarshal(raw, &g); err != nil || g.GroupName == "" {
-			return plain(wire.RespSystemError, "a group of the list has no groupName or cannot be read")
+		if err := json.Unmarshal(raw, &g); err != nil {
+			return plain(wire.RespSystemError, "a group of the list cannot be read: "+err.Error())
+		}
+		if bad := b.checkGroup(g); bad != nil {
+			return bad
 		}
 		groups = append(groups, g)
 	}

@@ -21,7 +21,7 @@ func (b *Broker) onCreateTopic(r *remote.Request) *remote.Answer {
 	if bad := f.bad(); bad != nil {
 		return bad
 	}
-	if bad := checkTopic(c); bad != nil {
+	if bad := b.checkNewTopic(c); bad != nil {
 		return bad
 	}
 	for attribute := range strings.SplitSeq(f.optional("attributes"), ",") {
@@ -34,6 +34,14 @@ func (b *Broker) onCreateTopic(r *remote.Request) *remote.Answer {
 	}
 	b.topics.put(c)
 	return plain(wire.RespSuccess, unset)
+}
+
+// checkNewTopic is checkTopic for a topic that may be one too many.
+func (b *Broker) checkNewTopic(c wire.TopicConfig) *remote.Answer {
+	if _, known := b.topics.get(c.Name); !known && b.topics.full() {
+		return plain(wire.RespSystemError, fmt.Sprintf("the broker has %d topics, which is the most", maxTopics))
+	}
+	return checkTopic(c)
 }
 
 // checkTopic refuses names and queue counts that no topic may have.

@@ -25,6 +25,9 @@ func permText(perm int32) string {
 	return string(text)
 }
 
+// maxTopics bounds the topics, which a client makes by sending to them.
+const maxTopics = 100_000
+
 // topicTable is the topics of a broker.
 type topicTable struct {
 	save        saver
@@ -66,6 +69,13 @@ func (t *topicTable) get(name string) (wire.TopicConfig, bool) {
 	defer t.mu.Unlock()
 	c, ok := t.topics[name]
 	return c, ok
+}
+
+// full tells whether one more topic is too many.
+func (t *topicTable) full() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.topics) >= maxTopics
 }
 
 func (t *topicTable) put(c wire.TopicConfig) {
@@ -114,7 +124,7 @@ func (t *topicTable) forSend(name, template string, queues int32) (wire.TopicCon
 		return c, true
 	}
 	from, ok := t.topics[template]
-	if !ok || from.Perm&wire.PermInherit == 0 {
+	if !ok || len(t.topics) >= maxTopics || from.Perm&wire.PermInherit == 0 {
 		return wire.TopicConfig{}, false
 	}
 	c := newTopic(name, max(min(queues, from.WriteQueues), 0), from.Perm&^wire.PermInherit)

@@ -18,6 +18,9 @@ var (
 	ErrCallTimeout = errors.New("the client did not answer in time")
 )
 
+// errSlow cuts a client that does not take what it is sent.
+var errSlow = errors.New("the client does not take what it asked for")
+
 // Conn is one client's connection.
 type Conn struct {
 	server  *Server
@@ -30,8 +33,11 @@ type Conn struct {
 	room    chan struct{} // something was written
 	active  atomic.Int64  // unix nanoseconds of the last frame in or out
 
+	reserved int // of Options.MaxReading, by the frame that is being read; the reading goroutine's
+
 	mu        sync.Mutex
 	out       []byte
+	pending   int  // bytes in out and on their way into the connection
 	writing   bool // the writer was started
 	finishing bool // end the direction to the client after what is in out
 	closed    bool
@@ -71,6 +77,8 @@ func (c *Conn) Close() {
 	c.closed = true
 	calls := c.calls
 	c.calls, c.out = nil, nil
+	c.server.pending.Add(-int64(c.pending))
+	c.pending = 0
 	if c.idle != nil {
 		c.idle.Stop()
 	}
@@ -113,10 +121,16 @@ func (c *Conn) sendRequest(cmd *wire.Command) {
 // enqueue lets add extend what is to be written and wakes the writer. On a connection that ends it does nothing. What
 // cannot be encoded cuts the connection: the client must not wait for it for ever.
 func (c *Conn) enqueue(add func(out []byte) ([]byte, error)) {
-	if err := c.extend(add); err != nil {
+	err := c.extend(add)
+	switch {
+	case err == nil:
+		return
+	case errors.Is(err, errSlow):
+		c.server.options.Logger.Warn("cutting a connection", "peer", c.remote.String(), "error", err.Error())
+	default:
 		c.server.options.Logger.Error("encoding a frame", "peer", c.remote.String(), "error", err.Error())
-		c.Close()
 	}
+	c.Close()
 }
 
 func (c *Conn) extend(add func(out []byte) ([]byte, error)) error {
@@ -129,7 +143,12 @@ func (c *Conn) extend(add func(out []byte) ([]byte, error)) error {
 	if err != nil {
 		return err
 	}
+	added := len(out) - len(c.out)
 	c.out = out
+	c.pending += added
+	if total := c.server.pending.Add(int64(added)); c.server.options.tooSlow(c.pending, total) {
+		return errSlow
+	}
 	if !c.writing {
 		c.writing = true
 		c.running.Go(c.write)

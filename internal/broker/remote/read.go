@@ -25,6 +25,7 @@ const (
 // read is the reading goroutine.
 func (c *Conn) read() {
 	defer c.Close()
+	defer c.release()
 	err := c.readFrames()
 	if err == nil || errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed) || errors.Is(err, io.ErrClosedPipe) {
 		return
@@ -46,7 +47,7 @@ func (c *Conn) readFrames() error {
 		if length < minFrame || int64(length)+lengthSize > int64(c.server.options.MaxFrame) {
 			return fmt.Errorf("reading a frame: its length %d is outside %d..%d", length, minFrame, c.server.options.MaxFrame-lengthSize)
 		}
-		frame, err := readFrame(in, buf[:0], prefix, int(length))
+		frame, err := readFrame(in, buf[:0], prefix, int(length), c.reserve)
 		if err != nil {
 			return err
 		}
@@ -63,11 +64,13 @@ func (c *Conn) readFrames() error {
 		if buf = frame; cap(buf) > keepBuffer {
 			buf = nil
 		}
+		c.release()
 	}
 }
 
-// readFrame reads the rest of a frame behind its prefix. The buffer at most doubles with what has arrived.
-func readFrame(in io.Reader, buf []byte, prefix [lengthSize]byte, length int) ([]byte, error) {
+// readFrame reads the rest of a frame behind its prefix. The buffer at most doubles with what has arrived, and reserve is
+// asked before it becomes larger than an idle connection's.
+func readFrame(in io.Reader, buf []byte, prefix [lengthSize]byte, length int, reserve func(size int) error) ([]byte, error) {
 	total := lengthSize + length
 	if cap(buf) == 0 {
 		buf = make([]byte, 0, min(total, firstGrowth))
@@ -76,6 +79,9 @@ func readFrame(in io.Reader, buf []byte, prefix [lengthSize]byte, length int) ([
 	for len(buf) < total {
 		want := min(total, max(2*len(buf), firstGrowth, cap(buf)))
 		if cap(buf) < want {
+			if err := reserve(want); err != nil {
+				return nil, fmt.Errorf("reading a frame of %d bytes: %w", total, err)
+			}
 			grown := make([]byte, len(buf), want)
 			copy(grown, buf)
 			buf = grown

@@ -31,6 +31,12 @@ type Options struct {
 	MaxFrame int
 	// MaxPending is how many bytes may wait to be written to one connection before it is no longer read from.
 	MaxPending int
+	// MaxTotal is how many bytes may wait over all connections; 0 = any. Beyond it a connection is read from only while
+	// next to nothing waits for it, so that those who do not take their answers do not take the others' memory.
+	MaxTotal int64
+	// MaxReading is how many bytes of large frames may have arrived over all connections without being whole; 0 = any. A
+	// connection that would exceed it is cut.
+	MaxReading int64
 	// IdleTimeout closes a connection that neither reads nor writes for so long; 0 = never.
 	IdleTimeout time.Duration
 	// Version is what the server says of itself in each frame.
@@ -44,6 +50,8 @@ type Options struct {
 type Server struct {
 	options Options
 	opaque  atomic.Int32
+	pending atomic.Int64 // bytes that wait over all connections
+	reading atomic.Int64 // bytes reserved for large frames that are being read
 
 	mu       sync.Mutex
 	listener net.Listener

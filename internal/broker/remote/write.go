@@ -16,7 +16,6 @@ func (c *Conn) write() {
 		out, finishing := c.out, c.finishing
 		c.out = spare[:0]
 		c.mu.Unlock()
-		signal(c.room)
 		if len(out) > 0 {
 			c.touch()
 			if _, err := c.nc.Write(out); err != nil {
@@ -25,6 +24,7 @@ func (c *Conn) write() {
 			}
 			c.touch()
 		}
+		c.written(len(out))
 		if finishing {
 			c.finish()
 			return
@@ -33,6 +33,17 @@ func (c *Conn) write() {
 			spare = nil
 		}
 	}
+}
+
+// written is told how much the connection took.
+func (c *Conn) written(n int) {
+	c.mu.Lock()
+	if !c.closed {
+		c.pending -= n
+		c.server.pending.Add(-int64(n))
+	}
+	c.mu.Unlock()
+	signal(c.room)
 }
 
 // finish ends the direction to the client, or the connection where halves cannot be closed.
@@ -47,12 +58,12 @@ func (c *Conn) finish() {
 func (c *Conn) waitForRoom() bool {
 	for {
 		c.mu.Lock()
-		pending, closed := len(c.out), c.closed
+		pending, closed := c.pending, c.closed
 		c.mu.Unlock()
 		if closed {
 			return false
 		}
-		if pending <= c.server.options.MaxPending {
+		if pending <= c.server.options.mayWait(c.server.pending.Load()) {
 			return true
 		}
 		select {
