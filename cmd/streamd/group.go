@@ -28,6 +28,9 @@ func newGroupStatus() *cobra.Command {
   streamd group status billing -c streamd.yaml -o json`,
 		Args: args(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, given []string) error {
+			if err := groupview.CheckNames(given[0], topics); err != nil {
+				return usageError{cmd.CommandPath(), err}
+			}
 			return cluster.with(cmd, func(ctx context.Context, client *rocketmq.Client) error {
 				g, err := groupview.Read(ctx, client, given[0], topics)
 				if err != nil {

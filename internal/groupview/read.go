@@ -31,6 +31,9 @@ var ErrUnknownGroup = errors.New("no broker knows the group")
 // now and that have no retry topic. The error is that nothing could be learned; what could not be learned in part is in
 // the notes.
 func Read(ctx context.Context, c Cluster, group string, topics []string) (*Group, error) {
+	if err := CheckNames(group, topics); err != nil {
+		return nil, err
+	}
 	r := &reader{cluster: c, out: &Group{Group: group, Time: time.Now(), Subscriptions: []Subscription{}, Members: []Member{}, Queues: []Queue{}, Notes: []string{}}, infos: map[string]*wire.ConsumerRunningInfo{}}
 	if err := r.find(ctx, topics); err != nil {
 		return nil, err
@@ -41,6 +44,19 @@ func Read(ctx context.Context, c Cluster, group string, topics []string) (*Group
 	r.ages(ctx)
 	r.explain()
 	return r.out, nil
+}
+
+// CheckNames tells which name no broker takes, and which characters are legal. The error wraps wire.ErrName.
+func CheckNames(group string, topics []string) error {
+	if err := wire.ValidateGroup(group); err != nil {
+		return err //nolint:wrapcheck // says which name, and why
+	}
+	for _, topic := range topics {
+		if err := wire.ValidateTopic(topic); err != nil {
+			return err //nolint:wrapcheck // as above
+		}
+	}
+	return nil
 }
 
 type reader struct {

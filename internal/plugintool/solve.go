@@ -10,7 +10,9 @@ import (
 	"github.com/streamd/streamd/allocate"
 	"github.com/streamd/streamd/internal/config"
 	"github.com/streamd/streamd/internal/exitcode"
+	"github.com/streamd/streamd/internal/firstparty"
 	"github.com/streamd/streamd/internal/pluginhost"
+	"github.com/streamd/streamd/sdk/pluginv1"
 )
 
 // Allocation is a question to a strategy: a built-in one, or a plugin's.
@@ -56,6 +58,9 @@ func Allocate(ctx context.Context, a Allocation) (*AllocationReport, error) {
 		return nil, exitcode.With(exitcode.Usage, err)
 	}
 	if a.Plugin == nil {
+		if err := a.checkBuiltin(); err != nil {
+			return nil, err
+		}
 		s, err := allocate.New(a.Strategy, a.Config.JSON())
 		if err != nil {
 			return nil, exitcode.With(exitcode.Usage, fmt.Errorf("%w; for a plugin's strategy give its binary with --plugin", err))
@@ -66,22 +71,51 @@ func Allocate(ctx context.Context, a Allocation) (*AllocationReport, error) {
 	if err != nil {
 		return nil, err
 	}
-	report, err := a.ask(ctx, b, view, component(a.Strategy))
-	if err != nil && len(about.GetComponents()) > 0 {
+	report, err := a.ask(ctx, b, about, view)
+	if _, invalid := errors.AsType[*config.InvalidError](err); err != nil && !invalid && len(about.GetComponents()) > 0 {
 		err = fmt.Errorf("%w (it offers %s)", err, offered(describe(about)))
 	}
 	return report, errors.Join(err, b.host.Close())
 }
 
-func (a *Allocation) ask(ctx context.Context, b *bench, view allocate.View, use string) (*AllocationReport, error) {
+// checkBuiltin holds the config of a built-in strategy against its schema.
+func (a *Allocation) checkBuiltin() error {
+	for _, spec := range firstparty.Specs() {
+		if spec.Name == a.Strategy {
+			return checkSchema(a.Config, spec.Schema)
+		}
+	}
+	return nil // the strategy's own error says which there are
+}
+
+// checkSchema returns all faults of a config at once.
+func checkSchema(conf config.Raw, schema []byte) error {
+	problems, err := conf.Check(schema)
+	if err == nil && len(problems) > 0 {
+		err = &config.InvalidError{Problems: problems}
+	}
+	return err //nolint:wrapcheck // says what is wrong, and where
+}
+
+func (a *Allocation) ask(ctx context.Context, b *bench, about *pluginv1.DescribeResponse, view allocate.View) (*AllocationReport, error) {
+	use := component(a.Strategy)
+	if c := chosen(about, use); c != nil {
+		if err := checkSchema(a.Config, []byte(c.GetConfigSchema())); err != nil {
+			return nil, err
+		}
+	}
 	diagnostics, err := b.host.Configure(ctx, pluginhost.HandlerSpec{Name: benchHandler, Plugin: b.name, Use: use, Config: a.Config.JSON()})
 	if err != nil {
 		return nil, err //nolint:wrapcheck // the host says which component, and why
 	}
+	var problems []config.Problem
 	for _, d := range diagnostics {
 		if !d.Warning {
-			return nil, &config.InvalidError{Problems: []config.Problem{a.Config.Diagnose(d.Pointer, d.Text, d.Hint)}}
+			problems = append(problems, a.Config.Diagnose(d.Pointer, d.Text, d.Hint))
 		}
+	}
+	if len(problems) > 0 {
+		return nil, &config.InvalidError{Problems: problems}
 	}
 	s, err := b.host.OpenStrategy(ctx, pluginhost.StrategyConfig{Instance: benchHandler, Name: a.Strategy, Config: a.Config.JSON()})
 	if err != nil {
