@@ -37,7 +37,7 @@ func TestReplay_all(t *testing.T) {
 		t.Errorf("only %d answers were compared", p.compared)
 	}
 	for _, u := range unreplayed() {
-		if p.hit[u.reason] == 0 {
+		if p.hit[u.reason] == 0 && !u.sometimes {
 			t.Errorf("no answer differed for the reason %q", u.reason)
 		}
 	}
@@ -80,6 +80,9 @@ type player struct {
 	feeder   *rawClient
 	topics   map[string]bool
 	offsets  map[int64]int64 // log offsets of the recording, and ours
+	states   map[int64]string
+	last     map[int]int // the last frame of each connection
+	subs     map[string]map[string]int64
 	waiting  map[int]<-chan *wire.Command
 	compared int
 	hit      map[string]int // by reason of unreplayed
@@ -90,9 +93,10 @@ func newPlayer(t *testing.T, b *broker.Broker, events []recorded) *player {
 	p := &player{
 		t: t, b: b, events: events, answers: map[int]recorded{}, requests: map[int]recorded{}, conns: map[int]*playedConn{},
 		feeder: dialTCP(t, b, "feeder"), topics: map[string]bool{}, offsets: map[int64]int64{}, waiting: map[int]<-chan *wire.Command{},
-		hit: map[string]int{},
+		states: map[int64]string{}, last: map[int]int{}, subs: map[string]map[string]int64{}, hit: map[string]int{},
 	}
 	for _, r := range events {
+		p.last[r.Conn] = r.Seq
 		if r.IsResponse {
 			p.answers[r.RequestSeq] = r
 		} else {
@@ -125,6 +129,11 @@ func (p *player) play(e recorded) {
 		p.await(e)
 	case fromClient:
 		p.reply(e)
+	case wire.RequestCode(e.Code) == wire.ReqCheckTransactionState:
+		p.checked(e)
+	}
+	if c := p.conns[e.Conn]; c != nil && p.last[e.Conn] == e.Seq {
+		c.close()
 	}
 }
 
@@ -141,7 +150,7 @@ func (p *player) send(e recorded) {
 	c := e.command(p.t)
 	answer, answered := p.answers[e.Seq]
 	if answered {
-		p.prepare(c, answer.command(p.t))
+		p.prepare(e, c, answer.command(p.t))
 	}
 	p.rewrite(c)
 	conn := p.conn(e)
@@ -149,6 +158,21 @@ func (p *player) send(e recorded) {
 		p.waiting[e.Seq] = conn.expect(c.Opaque)
 	}
 	conn.write(p.t, c)
+	switch c.RequestCode() {
+	case wire.ReqPullMessage, wire.ReqLitePullMessage, wire.ReqGetConsumerRunningInfo, wire.ReqConsumeDirectly, wire.ReqGetConsumerStatus,
+		wire.ReqSendReplyMessage, wire.ReqSendReplyMessageV2: // these wait for somebody
+	default:
+		p.settle(conn)
+	}
+}
+
+// settle waits until the broker has carried out what was sent on a connection, so that other connections see it as they did
+// when it was recorded: requests of one connection are carried out in turn.
+func (p *player) settle(conn *playedConn) {
+	c := &wire.Command{Code: int32(wire.ReqGetConsumerList), Opaque: -8, Ext: wire.Fields{{Key: "consumerGroup", Value: "settle"}}}
+	ch := conn.expect(c.Opaque)
+	conn.write(p.t, c)
+	p.feeder.await(ch, 10*time.Second)
 }
 
 // await compares our answer with the recorded one.
@@ -208,30 +232,80 @@ func unlike(got, want *wire.Command, e recorded) string {
 }
 
 // prepare makes up for what was there when the recording was made.
-func (p *player) prepare(c, want *wire.Command) {
-	code, topic, queue := c.RequestCode(), c.Ext.Get("topic"), c.Ext.Get("queueId")
-	ok := want.Code == 0
-	switch code {
-	case wire.ReqSendMessageV2, wire.ReqSendBatchMessage:
-		topic, queue = c.Ext.Get("b"), c.Ext.Get("e")
-	case wire.ReqPullMessage, wire.ReqLitePullMessage:
-		ok = want.Code == 0 || want.Code >= 19 && want.Code <= 21
+func (p *player) prepare(e recorded, c, want *wire.Command) {
+	topic, queue := c.Ext.Get("topic"), c.Ext.Get("queueId")
+	switch c.RequestCode() {
 	case wire.ReqGetRoute:
-		if ok {
+		if want.Code == 0 {
 			p.routed(topic, want.Body)
 		}
-		return
-	}
-	if !ok || topic == "" || queue == "" {
-		return
-	}
-	p.topic(topic, 4)
-	switch code {
+	case wire.ReqGetTopicConfig, wire.ReqGetTopicStats, wire.ReqQueryConsumeTimeSpan:
+		if want.Code == 0 {
+			p.topic(topic, 4)
+		}
 	case wire.ReqSendMessage, wire.ReqSendMessageV2, wire.ReqSendBatchMessage:
-		p.fill(topic, want.Ext.Get("queueId"), want.Ext.Get("queueOffset"), nil)
+		if topic == "" {
+			topic = c.Ext.Get("b")
+		}
+		if want.Code == 0 {
+			p.topic(topic, 4)
+			p.fill(topic, want.Ext.Get("queueId"), want.Ext.Get("queueOffset"), nil)
+		}
+	case wire.ReqQueryConsumerOffset:
+		if want.Code == 0 {
+			p.topic(topic, 4)
+			p.fill(topic, queue, "1", nil) // only a queue with a message is young
+		}
 	case wire.ReqPullMessage, wire.ReqLitePullMessage:
-		p.fill(topic, queue, want.Ext.Get("maxOffset"), want.Body)
+		if want.Code == 0 || want.Code >= 19 && want.Code <= 21 {
+			p.topic(topic, 4)
+			p.subscribe(e, c)
+			p.fill(topic, queue, want.Ext.Get("maxOffset"), want.Body)
+		}
+	case wire.ReqGetConsumerList:
+		if want.Code == 0 {
+			p.join(e, c.Ext.Get("consumerGroup"))
+		}
 	}
+}
+
+// subscribe makes up for a heartbeat that is not in the recording.
+func (p *player) subscribe(e recorded, c *wire.Command) {
+	group, topic := c.Ext.Get("consumerGroup"), c.Ext.Get("topic")
+	version, err := strconv.ParseInt(c.Ext.Get("subVersion"), 10, 64)
+	flags, err2 := strconv.Atoi(c.Ext.Get("sysFlag"))
+	if err != nil || err2 != nil || flags&4 != 0 {
+		return
+	}
+	a := p.feeder.call(wire.ReqQuerySubscription, ext{"group": group, "topic": topic}, nil)
+	var known wire.QuerySubscriptionBody
+	if a.Code == 0 && wire.DecodeBody(a.Body, &known) == nil && known.SubscriptionData != nil && known.SubscriptionData.SubVersion >= version {
+		return
+	}
+	if p.subs[group] == nil {
+		p.subs[group] = map[string]int64{}
+	}
+	p.subs[group][topic] = version
+	p.join(e, group)
+}
+
+// join makes the connection a member of a group unless the group has one with these subscriptions.
+func (p *player) join(e recorded, group string) {
+	if p.subs[group] == nil {
+		if a := p.feeder.call(wire.ReqGetConsumerList, ext{"consumerGroup": group}, nil); a.Code == 0 {
+			return
+		}
+	}
+	subs := map[string]string{}
+	newest := int64(0)
+	for topic, version := range p.subs[group] {
+		subs[topic], newest = "*", max(newest, version)
+	}
+	c := &wire.Command{Code: int32(wire.ReqHeartbeat), Opaque: -7, Body: heartbeatBody(p.t, "made-up", group, subs, newest)}
+	conn := p.conn(e)
+	ch := conn.expect(c.Opaque)
+	conn.write(p.t, c)
+	p.feeder.await(ch, 10*time.Second)
 }
 
 func (p *player) routed(topic string, body []byte) {
@@ -305,6 +379,9 @@ func (p *player) learn(got, want *wire.Command) {
 	ours, theirs := strings.Split(got.Ext.Get("msgId"), ","), strings.Split(want.Ext.Get("msgId"), ",")
 	for i := range min(len(ours), len(theirs)) {
 		p.learnIDs(ours[i], theirs[i])
+		if _, their, err := wire.ParseOffsetID(theirs[i]); err == nil {
+			p.states[their] = got.Ext.Get("queueOffset")
+		}
 	}
 	byPlace := map[string]int64{}
 	for _, m := range messagesOf(p.t, got.Body) {
@@ -315,6 +392,23 @@ func (p *player) learn(got, want *wire.Command) {
 			p.offsets[m.LogOffset] = at
 		}
 	}
+}
+
+// checked notes what a check of a transaction is about.
+func (p *player) checked(e recorded) {
+	theirs, err := strconv.ParseInt(e.Decoded.Ext["commitLogOffset"], 10, 64)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	ours, ok := p.conn(e).asked(wire.ReqCheckTransactionState)
+	if !ok {
+		return // The end of the transaction will tell.
+	}
+	our, err := strconv.ParseInt(ours.Ext.Get("commitLogOffset"), 10, 64)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	p.offsets[theirs], p.states[theirs] = our, ours.Ext.Get("tranStateTableOffset")
 }
 
 func (p *player) learnIDs(ours, theirs string) {
@@ -331,6 +425,9 @@ func (p *player) rewrite(c *wire.Command) {
 	case wire.ReqSendBack, wire.ReqViewMessageByID:
 		p.rewriteOffset(c, "offset")
 	case wire.ReqEndTransaction:
+		if their, err := strconv.ParseInt(c.Ext.Get("commitLogOffset"), 10, 64); err == nil && p.states[their] != "" {
+			c.Ext.Set("tranStateTableOffset", p.states[their])
+		}
 		p.rewriteOffset(c, "commitLogOffset")
 	case wire.ReqConsumeDirectly:
 		if host, their, err := wire.ParseOffsetID(c.Ext.Get("msgId")); err == nil {
@@ -343,7 +440,7 @@ func (p *player) rewrite(c *wire.Command) {
 		c.Ext.Set("endTimestamp", strconv.FormatInt(time.Now().Add(time.Hour).UnixMilli(), 10))
 	case wire.ReqPullMessage, wire.ReqLitePullMessage:
 		if c.Ext.Get("suspendTimeoutMillis") != "" {
-			c.Ext.Set("suspendTimeoutMillis", "300")
+			c.Ext.Set("suspendTimeoutMillis", "100")
 		}
 	}
 }
@@ -365,12 +462,12 @@ func (p *player) reply(e recorded) {
 		return
 	}
 	conn := p.conn(e)
-	opaque, ok := conn.asked(wire.RequestCode(pushed.Code))
+	asked, ok := conn.asked(wire.RequestCode(pushed.Code))
 	if !ok {
 		return // An answer that differs tells of it.
 	}
 	c := e.command(p.t)
-	c.Opaque = opaque
+	c.Opaque = asked.Opaque
 	conn.write(p.t, c)
 }
 
@@ -381,7 +478,7 @@ type playedConn struct {
 
 	mu     sync.Mutex
 	got    map[int32]chan *wire.Command
-	pushed map[wire.RequestCode]chan int32
+	pushed map[wire.RequestCode]chan *wire.Command
 }
 
 func dialPlayed(t *testing.T, address string) *playedConn {
@@ -391,13 +488,15 @@ func dialPlayed(t *testing.T, address string) *playedConn {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &playedConn{conn: nc, done: make(chan struct{}), got: map[int32]chan *wire.Command{}, pushed: map[wire.RequestCode]chan int32{}}
+	c := &playedConn{conn: nc, done: make(chan struct{}), got: map[int32]chan *wire.Command{}, pushed: map[wire.RequestCode]chan *wire.Command{}}
 	go c.read()
-	t.Cleanup(func() {
-		_ = nc.Close() // Closing twice is fine here.
-		<-c.done
-	})
+	t.Cleanup(c.close)
 	return c
+}
+
+func (c *playedConn) close() {
+	_ = c.conn.Close() // Closing twice is fine here.
+	<-c.done
 }
 
 func (c *playedConn) read() {
@@ -414,7 +513,7 @@ func (c *playedConn) read() {
 		}
 		if !cmd.IsResponse() {
 			select {
-			case c.queue(cmd.RequestCode()) <- cmd.Opaque:
+			case c.queue(cmd.RequestCode()) <- cmd:
 			default:
 			}
 			continue
@@ -429,11 +528,11 @@ func (c *playedConn) read() {
 	}
 }
 
-func (c *playedConn) queue(code wire.RequestCode) chan int32 {
+func (c *playedConn) queue(code wire.RequestCode) chan *wire.Command {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.pushed[code] == nil {
-		c.pushed[code] = make(chan int32, 256)
+		c.pushed[code] = make(chan *wire.Command, 256)
 	}
 	return c.pushed[code]
 }
@@ -447,14 +546,14 @@ func (c *playedConn) expect(opaque int32) <-chan *wire.Command {
 }
 
 // asked waits for the broker's next request of a code on this connection.
-func (c *playedConn) asked(code wire.RequestCode) (opaque int32, ok bool) {
-	timer := time.NewTimer(3 * time.Second)
+func (c *playedConn) asked(code wire.RequestCode) (request *wire.Command, ok bool) {
+	timer := time.NewTimer(time.Second)
 	defer timer.Stop()
 	select {
-	case opaque = <-c.queue(code):
-		return opaque, true
+	case request = <-c.queue(code):
+		return request, true
 	case <-timer.C:
-		return 0, false
+		return nil, false
 	}
 }
 
@@ -471,9 +570,34 @@ func (c *playedConn) write(t *testing.T, cmd *wire.Command) {
 
 // exemption is a reason for another answer than the recorded one.
 type exemption struct {
-	reason string
-	match  func(r recorded, want *wire.Command) bool
+	reason    string
+	match     func(r recorded, want *wire.Command) bool
+	sometimes bool // it need not happen
 }
 
 // unreplayed lists them. Each has to be needed.
-func unreplayed() []exemption { return nil }
+func unreplayed() []exemption {
+	code := func(codes ...wire.RequestCode) func(recorded, *wire.Command) bool {
+		return func(r recorded, _ *wire.Command) bool { return slices.Contains(codes, wire.RequestCode(r.Code)) }
+	}
+	seq := func(numbers ...int) func(recorded, *wire.Command) bool {
+		return func(r recorded, _ *wire.Command) bool { return slices.Contains(numbers, r.Seq) }
+	}
+	return []exemption{
+		{reason: "there is no POP", match: code(wire.ReqPopMessage, wire.ReqAckMessage, wire.ReqBatchAckMessage, wire.ReqChangeInvisibleTime, wire.ReqNotification,
+			wire.ReqPeekMessage, wire.ReqPollingInfo, wire.ReqSetMessageRequestMode)},
+		{reason: "a moment in the request has passed since the recording", match: seq(502, 2487)},
+		{reason: "an expression that cannot be parsed is refused", match: seq(1396)},
+		{reason: "there is no queue.type=BatchCQ", match: seq(2495, 2504)},
+		{reason: "recorded with useServerSideResetOffset=false", match: func(r recorded, _ *wire.Command) bool {
+			return slices.Contains([]wire.RequestCode{wire.ReqResetOffset, wire.ReqPullMessage}, wire.RequestCode(r.Code)) &&
+				(r.Step == "reset-push" || r.Step == "go-admin")
+		}},
+		{reason: "a real name server hears of a new topic a moment after the broker", match: seq(2614, 4939)},
+		{reason: "who is asked joined in a frame that was not recorded", match: seq(1238, 1606, 4718, 4932)},
+		{reason: "the message was stored by a frame that was not recorded", match: seq(1590, 1592, 1598, 1600)},
+		{reason: "a heartbeat that was late when it was recorded", match: seq(5660)},
+		{reason: "messages came on another connection at the same time", match: seq(4962), sometimes: true},
+		{reason: "a connection that had no frames any more was still open when it was recorded", match: seq(1278), sometimes: true},
+	}
+}
