@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/streamd/streamd/allocate"
@@ -39,6 +40,8 @@ type member struct {
 	watched map[string]func() // stops of route watches, by topic
 
 	round *round // of the round's goroutine: never two at once
+
+	owned atomic.Int64 // len(workers)
 
 	mu       sync.Mutex // guards the rest; held for memory work only
 	workers  map[Queue]*queue.Worker
@@ -310,6 +313,7 @@ func (m *member) acquire(ctx context.Context, q Queue, epoch uint64) {
 	w = queue.NewWorker(m.s.queueConfig(q, epoch, func(r queue.Report) { m.released(w, r) }))
 	m.mu.Lock()
 	m.workers[q] = w
+	m.owned.Store(int64(len(m.workers)))
 	m.mu.Unlock()
 	m.calls.Go(func() { w.Run(ctx) })
 }
@@ -320,6 +324,7 @@ func (m *member) released(w *queue.Worker, r queue.Report) {
 	m.mu.Lock()
 	m.past.Add(counts)
 	delete(m.workers, r.Queue)
+	m.owned.Store(int64(len(m.workers)))
 	if r.Left > 0 || !r.Confirmed {
 		m.left = append(m.left, r)
 	}

@@ -44,6 +44,43 @@ func TestStartPositions(t *testing.T) {
 	}
 }
 
+// What a crash repeats is what was settled since the last commit: with few queues that is a twentieth of a second's work,
+// and many queues together do not flood their broker with commits: one a second each is the least.
+func TestCommitsKeepUpWithTheWork(t *testing.T) {
+	for queues, want := range map[int]struct{ behind, commits int }{2: {12, 60}, 200: {150, 400}} {
+		synctest.Test(t, func(t *testing.T) {
+			r := newRig(t, queues, ack)
+			var commits atomic.Int32
+			r.cluster.Fault = func(op, _ string, q sdk.Queue) error {
+				if op == "Commit" && q.Topic == topicName {
+					commits.Add(1)
+				}
+				return nil
+			}
+			e := r.start(r.config("c1"))
+			wait(5 * time.Second)
+			commits.Store(0)
+			worst := int64(0)
+			q := clustertest.Queue(topicName, 0)
+			for range 100 { // one message each 10 ms in every queue
+				for i := range queues {
+					r.cluster.Fill(clustertest.Queue(topicName, i), 1)
+				}
+				wait(10 * time.Millisecond)
+				worst = max(worst, r.cluster.End(q)-r.cluster.Committed(group, q))
+			}
+			if n := int(commits.Load()); n > want.commits || n == 0 {
+				t.Errorf("%d queues: %d commits in a second, want at most %d", queues, n, want.commits)
+			}
+			if worst > int64(want.behind) {
+				t.Errorf("%d queues: up to %d messages were settled and not committed, want at most %d", queues, worst, want.behind)
+			}
+			r.stop(e)
+			r.committedAll(queues)
+		})
+	}
+}
+
 // A crash between the look-up and the first commit must not start the group somewhere else.
 func TestStartPositionIsConfirmedBeforeTheFirstPull(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -130,7 +131,7 @@ func strategyName(s StrategySpec) string {
 	if s.Name != "" {
 		return s.Name
 	}
-	return s.Plugin + "/" + s.Use
+	return strings.TrimSuffix(s.Plugin+"/"+s.Use, "/")
 }
 
 // lookAtRetryTopic learns whether the retry topic takes messages: a broker says SUCCESS to a send-back into one that has

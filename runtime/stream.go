@@ -208,7 +208,7 @@ func (s *stream) queueConfig(q Queue, epoch uint64, released func(queue.Report))
 			return s.queueSettings(s.config(), rocketmq.Subscription{Topic: q.Topic, Expression: "*", Type: rocketmq.FilterTag})
 		},
 		Broker: s.broker, Budget: s.budget, Sink: s.sink, Newness: s.member.newness, Now: s.rt.Now, Rand: s.rt.Rand, Logger: s.log,
-		Released: released,
+		Released: released, Owned: func() int { return int(s.member.owned.Load()) },
 	}
 }
 

@@ -92,7 +92,7 @@ func (d *Dispatcher) noteWhy(err error) {
 
 func (d *Dispatcher) noteOpen(err error) {
 	d.noteWhy(err)
-	d.cfg.Logger.Warn("handler's lane is not open", "handler", d.cfg.Spec.Handler, "stream", d.cfg.Spec.Stream, "error", err.Error())
+	d.cfg.Logger.Warn("handler's lane is not open", "handler", d.cfg.Spec.Handler, "error", err.Error())
 }
 
 // runLane opens one lane and forwards its events until its last, whose word on why it ended it returns; err: it was not

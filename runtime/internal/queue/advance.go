@@ -59,7 +59,7 @@ func (w *Worker) commitIfDue(now time.Time) {
 	s := w.cfg.Settings()
 	f := w.own.facts(false)
 	owed := f.safe > w.committed || w.force
-	due := w.force || w.commitNow || f.settled-w.settledAt >= s.CommitCount || now.Sub(w.lastCommit) >= s.CommitEvery
+	due := w.force || w.commitNow || f.settled-w.settledAt >= s.CommitCount || now.Sub(w.lastCommit) >= w.commitPace()
 	again := now.Sub(w.lastCommit) >= recommit && w.committed >= 0 && w.phase != PhaseHeld // not over what an operator stored
 	if !owed && w.commitNow {
 		w.commitNow = false
@@ -89,7 +89,7 @@ func (w *Worker) advanceDrain(now time.Time) {
 	case w.committing:
 	case !w.final:
 		w.commitIfDue(now)
-	case f.safe == w.committed && !w.force && w.commitFailed == nil:
+	case f.safe == w.committed && !w.force: // stored once; that storing it again was refused leaves nothing undone
 		w.setPhase(PhaseReleased)
 	case !now.Before(w.commitUntil):
 		w.setPhase(PhaseReleased)
@@ -121,7 +121,7 @@ func (w *Worker) arm() {
 	at(w.commitUntil)
 	at(w.commitAfter)
 	if w.own != nil {
-		at(w.lastCommit.Add(w.commitPace()))
+		at(w.nextCommit())
 		w.own.wakeAt(w.wake())
 	}
 	w.timer.Reset(next.Sub(now))
@@ -136,10 +136,25 @@ func (w *Worker) wake() (settled uint64) {
 	return w.settledAt + w.cfg.Settings().CommitCount
 }
 
-// commitPace is when the next commit may be due: soon while something is owed.
+// The pace of commits while messages are settled: what was settled since the last one is delivered again after a crash, so
+// they go out often: all queues of a stream together send some 200 a second, and each at least what CommitEvery asks for.
+const (
+	quickCommit = 50 * time.Millisecond
+	commitShare = 5 * time.Millisecond // for each queue that is owned
+)
+
 func (w *Worker) commitPace() time.Duration {
-	if w.own.facts(false).safe > w.committed {
-		return w.cfg.Settings().CommitEvery
+	owned := 1
+	if w.cfg.Owned != nil {
+		owned = w.cfg.Owned()
 	}
-	return recommit
+	return min(w.cfg.Settings().CommitEvery, max(quickCommit, time.Duration(owned)*commitShare))
+}
+
+// nextCommit is when the next commit may be due: soon while something is owed.
+func (w *Worker) nextCommit() time.Time {
+	if w.own.facts(false).safe > w.committed {
+		return w.lastCommit.Add(w.commitPace())
+	}
+	return w.lastCommit.Add(recommit)
 }

@@ -24,7 +24,7 @@ func (u *unpacker) unwrap(m *wire.Message) {
 	body, extra := u.w.plainBody(m)
 	parts, err := partsOf(m, body)
 	if err != nil || len(parts) == 0 { // a producer's mistake: its checksum was right
-		u.w.cfg.Logger.Warn("batch does not unwrap, the handler gets it as stored", "group", u.w.cfg.Group, "queue", u.w.cfg.Queue.String(), "offset", m.QueueOffset, "error", err)
+		u.w.cfg.Logger.Warn("batch does not unwrap, the handler gets it as stored", "queue", u.w.cfg.Queue.String(), "offset", m.QueueOffset, "error", err)
 		u.take(m)
 		return
 	}

@@ -114,7 +114,7 @@ func (w *Worker) failed(kind HoldKind, err error) {
 	w.notBefore = w.cfg.Now().Add(d)
 	w.setHold(Hold{Kind: kind, Text: err.Error()})
 	if w.failures == 1 || w.failures%10 == 0 {
-		w.cfg.Logger.Warn("queue waits for its broker", "group", w.cfg.Group, "queue", w.cfg.Queue.String(), "error", err.Error(), "failures", w.failures)
+		w.cfg.Logger.Warn("queue waits for its broker", "queue", w.cfg.Queue.String(), "error", err.Error(), "failures", w.failures)
 	}
 }
 
@@ -175,7 +175,7 @@ func (w *Worker) commitRefused(err error, now time.Time) {
 		w.setHold(Hold{Kind: HoldCommit, Text: w.commitFailed.Error()})
 	}
 	if w.commitFails == 1 || w.commitFails%10 == 0 {
-		w.cfg.Logger.Warn("commit not confirmed, it is tried again", "group", w.cfg.Group, "queue", w.cfg.Queue.String(), "error", err.Error())
+		w.cfg.Logger.Warn("commit not confirmed, it is tried again", "queue", w.cfg.Queue.String(), "error", err.Error())
 	}
 }
 
@@ -229,7 +229,7 @@ func (r repaired) apply(w *Worker) {
 func (w *Worker) repair(requested int64, res *rocketmq.PullResult) {
 	f := RepairFacts{Requested: requested, Next: res.Next, Min: res.Min, Max: res.Max, Reset: res.Reset, LastSettledMillis: w.remember()}
 	action, offset, expired := DecideRepair(f)
-	log := w.cfg.Logger.With("group", w.cfg.Group, "queue", w.cfg.Queue.String(), "offset", requested, "min", res.Min, "max", res.Max)
+	log := w.cfg.Logger.With("queue", w.cfg.Queue.String(), "offset", requested, "min", res.Min, "max", res.Max)
 	switch action {
 	case RepairReset:
 		log.Info("offset reset", "to", offset)

@@ -64,7 +64,7 @@ func (p *pulled) apply(w *Worker) {
 	case p.err != nil:
 		p.discard(w)
 		w.count(func(n *Counters) { n.PullErrors++ })
-		w.failed(HoldBroker, fmt.Errorf("pulling from %s: %w", w.cfg.Queue, p.err))
+		w.failed(HoldBroker, p.err) // the client says from where it pulled
 	default:
 		w.notePull(p.res)
 		w.take(p)
@@ -173,5 +173,5 @@ func (w *Worker) noteGarbage(at int64, err error) {
 			at, w.cfg.Queue, err, GarbagePause, at+1)})
 	}
 	w.notBefore = w.cfg.Now().Add(d)
-	w.cfg.Logger.Warn("stored message does not decode, fetching it again", "group", w.cfg.Group, "queue", w.cfg.Queue.String(), "offset", at, "tries", w.garbageSeen, "error", err.Error())
+	w.cfg.Logger.Warn("stored message does not decode, fetching it again", "queue", w.cfg.Queue.String(), "offset", at, "tries", w.garbageSeen, "error", err.Error())
 }

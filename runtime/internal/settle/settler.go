@@ -278,7 +278,7 @@ func (s *Settler) after(r *result) {
 		j.tries = 0
 	}
 	if j.tries == 1 || j.tries%20 == 0 {
-		s.cfg.Logger.Warn("verdict is not durable yet, it is tried again", "group", s.cfg.Policy().Group, "queue", j.first().Queue().String(), "message", j.first().Identity(), "tries", j.tries, "error", r.text)
+		s.cfg.Logger.Warn("verdict is not durable yet, it is tried again", "queue", j.first().Queue().String(), "message", j.first().Identity(), "tries", j.tries, "error", r.text)
 	}
 	s.next(j, step)
 }
