@@ -1,7 +1,12 @@
 package main
 
 import (
+	"fmt"
+	"strings"
+
 	"github.com/spf13/cobra"
+
+	"github.com/streamd/streamd/internal/buildinfo"
 )
 
 func newRoot() *cobra.Command {
@@ -11,9 +16,11 @@ func newRoot() *cobra.Command {
 		Long:          "streamd joins consumer groups of RocketMQ, divides their queues by a strategy, and hands messages to handlers\nthat run in their own processes. Start with: streamd run -c FILE",
 		SilenceUsage:  true,
 		SilenceErrors: true,
-		Args:          cobra.NoArgs,
+		Version:       buildinfo.Read().Version,
+		Args:          args(cobra.NoArgs),
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
+	root.SetVersionTemplate("streamd {{.Version}}\n")
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usageError{cmd.CommandPath(), err} })
 	root.AddCommand(newRun(), newValidate(), newConfig(), newProduce(), newBroker(), newGroup(), newPlugin(), newAllocate(), newServePlugin(), newVersion())
 	return root
@@ -34,8 +41,37 @@ func family(use, short string, members ...*cobra.Command) *cobra.Command {
 func args(check cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, given []string) error {
 		if err := check(cmd, given); err != nil {
-			return usageError{cmd.CommandPath(), err}
+			return usageError{cmd.CommandPath(), wrongArgs(cmd, given, err)}
 		}
 		return nil
 	}
+}
+
+// wrongArgs says in words what is wrong with the arguments that a check refused.
+func wrongArgs(cmd *cobra.Command, given []string, refused error) error {
+	wanted := positional(cmd.Use)
+	switch {
+	case cmd.HasSubCommands() && len(given) > 0:
+		cmd.SuggestionsMinimumDistance = 2
+		if like := cmd.SuggestionsFor(given[0]); len(like) > 0 {
+			return fmt.Errorf("unknown command %q, did you mean %s", given[0], strings.Join(like, " or "))
+		}
+		return fmt.Errorf("unknown command %q", given[0])
+	case len(given) < len(wanted):
+		return fmt.Errorf("%s is missing", wanted[len(given)])
+	case len(given) > len(wanted):
+		return fmt.Errorf("unexpected argument %q", given[len(wanted)])
+	}
+	return refused
+}
+
+// positional lists the arguments that a usage line demands: the words in capitals before the flags.
+func positional(use string) (names []string) {
+	for _, word := range strings.Fields(use)[1:] {
+		if word != strings.ToUpper(word) || strings.HasPrefix(word, "-") || strings.HasPrefix(word, "[") {
+			break
+		}
+		names = append(names, word)
+	}
+	return names
 }
