@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -128,7 +129,7 @@ func openInput(cmd *cobra.Command, path string) (*os.File, error) {
 	}
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, exitcode.With(exitcode.Environment, err)
+		return nil, exitcode.With(exitcode.Environment, fmt.Errorf("reading input: %w", err))
 	}
 	return f, nil
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/streamd/streamd/internal/exitcode"
 	"github.com/streamd/streamd/internal/produce"
 	"github.com/streamd/streamd/internal/rocketmq"
+	"github.com/streamd/streamd/internal/rocketmq/wire"
 )
 
 // produceFlags is the command line of produce.
@@ -129,6 +130,12 @@ func (p *produceFlags) source(cmd *cobra.Command) (produce.Source, io.Closer, er
 	}
 	if p.template.Topic == "" && !p.jsonLines {
 		return nil, nil, usage(errors.New("--topic is missing"))
+	}
+	if err := wire.ValidateTopic(p.template.Topic); err != nil && p.template.Topic != "" {
+		return nil, nil, usage(fmt.Errorf("--topic: %w", err))
+	}
+	if p.generate < 0 {
+		return nil, nil, usage(fmt.Errorf("--generate %d: write how many messages to make", p.generate))
 	}
 	if p.generate > 0 {
 		size, err := config.ParseSize(p.size)

@@ -45,6 +45,9 @@ func ReadQuestion(r io.Reader) (q allocate.Question, err error) {
 	d := json.NewDecoder(r)
 	d.DisallowUnknownFields()
 	if err := d.Decode(&q); err != nil {
+		if errors.Is(err, io.EOF) {
+			err = errors.New("there is none; give it on standard input or in a file")
+		}
 		return q, exitcode.With(exitcode.Usage, fmt.Errorf("reading the question: %w; it looks like "+
 			`{"group":"g","topic":"T","self":"c1","members":["c1","c2"],"queues":["broker-a/0","broker-a/1"]}`, err))
 	}
