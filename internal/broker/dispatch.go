@@ -117,13 +117,11 @@ func (b *Broker) dispatch(r *remote.Request) {
 	}
 }
 
-// changesNothing names the requests that are asked often and whose answers need not wait until what was stored meanwhile is
-// stored. What a pull or a heartbeat changes by the way is promised to nobody.
+// changesNothing names the requests that are asked often and whose answers need not wait until what was changed before them
+// is stored. What a pull or a heartbeat changes by the way is promised to nobody.
 func changesNothing(c code) bool {
 	switch c {
-	case wire.ReqPullMessage, wire.ReqLitePullMessage, wire.ReqHeartbeat, wire.ReqQueryConsumerOffset, wire.ReqGetMaxOffset,
-		wire.ReqGetMinOffset, wire.ReqGetConsumerList, wire.ReqLockQueues, wire.ReqUnlockQueues, wire.ReqGetRoute,
-		wire.ReqSearchOffsetByTimestamp, wire.ReqViewMessageByID, wire.ReqQueryMessage:
+	case wire.ReqPullMessage, wire.ReqLitePullMessage, wire.ReqHeartbeat, wire.ReqLockQueues, wire.ReqUnlockQueues, wire.ReqGetRoute:
 		return true
 	}
 	return false

@@ -295,7 +295,7 @@ func TestProxy_targetAbsent(t *testing.T) {
 	t.Parallel()
 	run(t, func(t *testing.T, r *rig) {
 		t.Helper()
-		if err := r.broker.Stop(); err != nil {
+		if err := errors.Join(r.conn.Close(), r.broker.Stop()); err != nil {
 			t.Fatal(err)
 		}
 		r.dial()

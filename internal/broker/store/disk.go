@@ -22,6 +22,7 @@ const retryPause = 250 * time.Millisecond
 // synchronized by syncLogs instead of by Pebble.
 type disk struct {
 	vfs.FS
+	dir     string
 	flush   Flush
 	onStuck func(error)
 	onFail  func(error)
@@ -36,8 +37,8 @@ type disk struct {
 	logs    map[*file]struct{} // under FlushAsync, those that are open
 }
 
-func newDisk(fs vfs.FS, flush Flush, onStuck, onFail func(error)) *disk {
-	d := &disk{FS: fs, flush: flush, onStuck: onStuck, onFail: onFail, logs: make(map[*file]struct{})}
+func newDisk(fs vfs.FS, dir string, flush Flush, onStuck, onFail func(error)) *disk {
+	d := &disk{FS: fs, dir: dir, flush: flush, onStuck: onStuck, onFail: onFail, logs: make(map[*file]struct{})}
 	d.ctx, d.cancel = context.WithCancel(context.Background())
 	return d
 }
@@ -72,7 +73,7 @@ func (d *disk) wrap(name string, f vfs.File, err error) (vfs.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &file{File: f, disk: d, lazy: d.flush == FlushAsync && strings.HasSuffix(name, ".log")}
+	w := &file{File: f, disk: d, name: name, lazy: d.flush == FlushAsync && strings.HasSuffix(name, ".log")}
 	if w.lazy {
 		d.mu.Lock()
 		d.logs[w] = struct{}{}
@@ -141,8 +142,12 @@ func (d *disk) syncLogs() {
 	}
 	d.mu.Unlock()
 	for _, f := range dirty {
+		written := f.written.Load()
 		err := f.File.SyncData()
 		f.busy.Done()
+		if err == nil {
+			err = writeSynced(d.FS, d.dir, d.FS.PathBase(f.name), written)
+		}
 		if err != nil {
 			d.onFail(err)
 		}
@@ -154,8 +159,11 @@ type file struct {
 	vfs.File
 	disk  *disk
 	lazy  bool // synchronized by the disk's interval
+	name  string
 	dirty atomic.Bool
-	busy  sync.WaitGroup // synchronizations of syncLogs
+	// written is how many bytes are in the file.
+	written atomic.Int64
+	busy    sync.WaitGroup // synchronizations of syncLogs
 }
 
 // Write is part of vfs.File. What was written before the disk was full is not written again.
@@ -164,6 +172,7 @@ func (f *file) Write(p []byte) (int, error) {
 	err := f.disk.insist(func() error {
 		n, err := f.File.Write(p[written:])
 		written += n
+		f.written.Add(int64(n))
 		return err
 	})
 	if f.lazy {

@@ -54,6 +54,9 @@ func (s *Store) openDB() error {
 		return err
 	}
 	s.disk.patient.Store(false)
+	if err := s.prepareLog(); err != nil {
+		return damage(plainly(err))
+	}
 	cache := pebble.NewCache(s.options.CacheBytes)
 	defer cache.Unref()
 	db, err := pebble.Open(s.options.Dir, s.pebbleOptions(cache))
@@ -67,17 +70,41 @@ func (s *Store) openDB() error {
 		return errors.Join(damage(err), s.closeDB())
 	}
 	s.disk.patient.Store(true)
+	if s.options.Flush == FlushSync {
+		return s.forgetSynced() // Pebble has moved out of the logs of before.
+	}
 	return nil
 }
 
-// memTable is how much is gathered in memory before it is written out in order.
-const memTable = 32 << 20
+// prepareLog repairs what FlushAsync may leave, and says that it is in use.
+func (s *Store) prepareLog() error {
+	lost, err := mendLog(s.options.FS, s.options.Dir)
+	if err != nil {
+		return err
+	}
+	if lost > 0 {
+		s.options.Logger.Warn("the machine went down before the end of the log was on the disk (flush: async): it is lost",
+			"folder", s.options.Dir, "bytes", lost)
+	}
+	if s.options.Flush == FlushAsync {
+		return writeSynced(s.options.FS, s.options.Dir, "none", 0)
+	}
+	return nil
+}
+
+func (s *Store) forgetSynced() error {
+	err := s.options.FS.Remove(s.options.FS.PathJoin(s.options.Dir, syncedName))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	return err
+}
 
 func (s *Store) pebbleOptions(cache *pebble.Cache) *pebble.Options {
 	o := &pebble.Options{
 		FS: s.disk, Cache: cache, Lock: s.lock, Logger: logger{s.options.Logger, s},
 		FormatMajorVersion:          pebble.FormatValueSeparation,
-		MemTableSize:                memTable,
+		MemTableSize:                uint64(s.options.MemTableBytes), //nolint:gosec // not negative
 		MemTableStopWritesThreshold: 4,
 		L0CompactionThreshold:       4,
 		L0StopWritesThreshold:       64,

@@ -57,7 +57,7 @@ func Open(o Options) (*Store, error) {
 		options: o, clock: newClock(), wake: make(chan struct{}, 1), stored: make(chan *group, 1),
 		lazy: make(map[string][]byte),
 	}
-	s.disk = newDisk(o.FS, o.Flush, s.onStuck, s.fail)
+	s.disk = newDisk(o.FS, o.Dir, o.Flush, s.onStuck, s.fail)
 	s.space = space{fs: o.FS, dir: o.Dir, least: o.MinFree}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	if err := s.lockFolder(); err != nil {
