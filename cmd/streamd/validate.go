@@ -9,6 +9,7 @@ import (
 
 	"github.com/streamd/streamd/internal/config"
 	"github.com/streamd/streamd/internal/plugintool"
+	"github.com/streamd/streamd/internal/uses"
 )
 
 // validation is what validate -o json prints.
@@ -16,6 +17,8 @@ type validation struct {
 	OK       bool      `json:"ok"`
 	Files    []string  `json:"files,omitempty"`
 	Problems []problem `json:"problems"`
+	// PluginsAsked tells whether plugins have judged the configs given to them.
+	PluginsAsked bool `json:"plugins_asked"`
 }
 
 type problem struct {
@@ -35,7 +38,7 @@ func newValidate() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "validate -c FILE",
 		Short: "Check a config without starting anything",
-		Long:  "validate reads, merges and checks a config and tells every problem with its place. It connects to nothing and\nstarts nothing. With --plugins it also starts each plugin, looks at its checksum, and holds the handlers' configs\nagainst what their components declare.",
+		Long:  "validate reads, merges and checks a config and tells every problem with its place. It connects to nothing and\nstarts nothing. With --plugins it also starts each plugin, looks at its checksum, and holds the configs of handlers\nand strategies against what their components declare; strategies judge theirs themselves as well.",
 		Example: `  streamd validate -c streamd.yaml
   streamd validate -c conf.d --overlay prod.yaml --print
   streamd validate -c streamd.yaml --plugins
@@ -51,22 +54,31 @@ func newValidate() *cobra.Command {
 			}
 			switch {
 			case out.json():
-				return printValidation(cmd, loaded, err)
+				return printValidation(cmd, loaded, ask, err)
 			case err != nil:
 				return err
 			case show:
 				return printConfig(cmd, loaded)
 			}
-			fmt.Fprintf(cmd.OutOrStdout(), "ok: %d streams, %d handlers, %d plugins\n", len(loaded.Config.Streams), len(loaded.Config.Handlers), len(loaded.Config.Plugins))
+			c := loaded.Config
+			fmt.Fprintf(cmd.OutOrStdout(), "ok: %d streams, %d handlers, %d plugins%s\n", len(c.Streams), len(c.Handlers), len(c.Plugins), unasked(c, ask))
 			return nil
 		},
 	}
 	cf.bind(cmd)
 	out.bind(cmd)
-	cmd.Flags().BoolVar(&ask, "plugins", false, "start the plugins and hold the handlers' configs against their schemas")
+	cmd.Flags().BoolVar(&ask, "plugins", false, "start the plugins and hold the configs of handlers and strategies against their schemas")
 	cmd.Flags().BoolVar(&show, "print", false, "print the effective config, secrets redacted")
 	cmd.Flags().BoolVar(&schema, "schema", false, "print the JSON Schema of config files")
 	return cmd
+}
+
+// unasked says what was not looked at.
+func unasked(c *config.Config, ask bool) string {
+	if used := len(uses.Of(c)); !ask && used > 0 {
+		return fmt.Sprintf("; what plugins say of the configs given to them (%d) was not asked: --plugins starts them and does", used)
+	}
+	return ""
 }
 
 func printSchema(cmd *cobra.Command) error {
@@ -94,8 +106,8 @@ func askPlugins(ctx context.Context, loaded *config.Loaded) (*config.Loaded, err
 }
 
 // printValidation prints the outcome as JSON. The exit code is that of the text form.
-func printValidation(cmd *cobra.Command, loaded *config.Loaded, err error) error {
-	v := validation{OK: err == nil, Problems: problemsOf(err)}
+func printValidation(cmd *cobra.Command, loaded *config.Loaded, ask bool, err error) error {
+	v := validation{OK: err == nil, Problems: problemsOf(err), PluginsAsked: ask}
 	if loaded != nil {
 		v.Files = loaded.Files
 	}

@@ -1,11 +1,10 @@
 package daemon
 
 import (
-	"context"
 	"sync/atomic"
 
 	"github.com/streamd/streamd/internal/config"
-	"github.com/streamd/streamd/internal/pluginhost"
+	"github.com/streamd/streamd/internal/uses"
 	"github.com/streamd/streamd/sdk/pluginv1"
 )
 
@@ -13,7 +12,7 @@ import (
 // component gets them, since a plugin may log its config at once. Safe for concurrent use.
 type keeper struct {
 	learn  func(secrets []string)
-	wanted atomic.Pointer[config.Config] // whose handlers are being configured
+	wanted atomic.Pointer[config.Config] // whose components are being configured
 }
 
 // described is told of every process that comes up, before it is configured.
@@ -22,26 +21,16 @@ func (k *keeper) described(plugin string, about *pluginv1.DescribeResponse) {
 	if c == nil {
 		return // streamd's own strategies come up first, and have no secrets
 	}
-	for i := range c.Handlers {
-		if h := &c.Handlers[i]; h.Plugin == plugin {
-			k.of(h, about)
+	for _, u := range uses.Of(c) {
+		if u.Plugin == plugin {
+			k.of(u, about)
 		}
 	}
 }
 
-// ofRunning learns from a process that is up already; one that comes up later is told by described.
-func (k *keeper) ofRunning(ctx context.Context, host *pluginhost.Host, h *config.Handler) {
-	now, cancel := context.WithCancel(ctx)
-	cancel() // no waiting
-	if about, err := host.Describe(now, h.Plugin); err == nil {
-		k.of(h, about)
-	}
-}
-
-func (k *keeper) of(h *config.Handler, about *pluginv1.DescribeResponse) {
-	for _, c := range about.GetComponents() {
-		if c.GetName() == h.Use || h.Use == "" {
-			k.learn(h.Config.Secrets([]byte(c.GetConfigSchema())))
-		}
+// of learns the secrets of one use.
+func (k *keeper) of(u uses.Use, about *pluginv1.DescribeResponse) {
+	if c, ok := u.Component(about.GetComponents()); ok {
+		k.learn(u.Config.Secrets([]byte(c.GetConfigSchema())))
 	}
 }

@@ -1,19 +1,20 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"reflect"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/streamd/streamd/internal/config"
 	"github.com/streamd/streamd/internal/firstparty"
 	"github.com/streamd/streamd/internal/pluginhost"
+	"github.com/streamd/streamd/internal/uses"
 )
 
 // How long a reload, and the start, wait for plugins to come up and judge their configs. At the start a plugin that is
@@ -37,9 +38,10 @@ func (s *pluginSet) startOwn(ctx context.Context, executable string) error {
 	})
 }
 
-// start applies everything and gives the plugins some time to judge their configs. A config that breaks its component's
-// schema is an *config.InvalidError; what a plugin refuses for other reasons, or a plugin that is not there, is logged and
-// tried again by the host: only its own streams wait.
+// start applies everything and gives the plugins some time to judge their configs. A use that does not fit what its plugin
+// offers, a config that breaks its component's schema, and one that a strategy refuses, are a *config.InvalidError. What a
+// handler refuses for other reasons (it may need a database that comes later), and a plugin that is not there, are logged
+// and tried again by the host: only their own streams wait.
 func (s *pluginSet) start(ctx context.Context, c *config.Config) error {
 	s.wanted.Store(c)
 	for i := range c.Plugins {
@@ -47,27 +49,69 @@ func (s *pluginSet) start(ctx context.Context, c *config.Config) error {
 			return fmt.Errorf("starting plugin %s: %w", c.Plugins[i].Name, err)
 		}
 	}
-	return s.configure(ctx, c, nil, judgeStart)
+	silent, err := s.judgeAll(ctx, uses.Of(c))
+	if err != nil {
+		return err
+	}
+	err = s.each(uses.Of(c), func(u uses.Use) ([]config.Problem, error) {
+		limited, cancel := context.WithTimeout(ctx, judgeStart)
+		defer cancel()
+		failed, down := silent[u.Name]
+		if down {
+			cancel() // the host has to know of it; whoever did not answer is not waited for again
+		}
+		if u.Strategy() {
+			s.waits(ctx, nil, failed)
+			return nil, nil
+		}
+		bad, err := s.configure(limited, u)
+		s.waits(ctx, bad, cmp.Or(failed, err))
+		return nil, nil
+	})
+	if ctx.Err() != nil {
+		return context.Cause(ctx) //nolint:wrapcheck // why the start ends
+	}
+	return err
 }
 
-// configure gives every handler that is not the same in old its config, side by side. Against a running config any
-// refusal is an error.
-func (s *pluginSet) configure(ctx context.Context, c, old *config.Config, limit time.Duration) error {
-	ctx, cancel := context.WithTimeout(ctx, limit)
+// judgeAll judges uses side by side. silent are those whose plugin gave no answer, and why.
+func (s *pluginSet) judgeAll(ctx context.Context, all []uses.Use) (silent map[string]error, err error) {
+	ctx, cancel := context.WithTimeout(ctx, judgeStart)
 	defer cancel()
+	var mu sync.Mutex
+	silent = map[string]error{}
+	return silent, s.each(all, func(u uses.Use) ([]config.Problem, error) {
+		bad, err := s.judge(ctx, u)
+		if err != nil {
+			mu.Lock()
+			defer mu.Unlock()
+			silent[u.Name] = err
+		}
+		return bad, nil
+	})
+}
+
+// waits tells of what is tried again.
+func (s *pluginSet) waits(ctx context.Context, bad []config.Problem, err error) {
+	for _, p := range bad {
+		s.log.Error("a plugin refuses a config; its streams wait, and it is tried again", "problem", p.String())
+	}
+	if err != nil && ctx.Err() == nil {
+		s.log.Error("a plugin is not ready; its streams wait, and it is tried again", "error", err)
+	}
+}
+
+// each calls f for all uses side by side. What is wrong with configs comes first, as a *config.InvalidError.
+func (s *pluginSet) each(all []uses.Use, f func(uses.Use) ([]config.Problem, error)) error {
 	var (
 		wg   sync.WaitGroup
 		mu   sync.Mutex
 		bad  []config.Problem
 		errs []error
 	)
-	for i := range c.Handlers {
-		h := &c.Handlers[i]
-		if before := findHandler(old, h.Name); before != nil && sameHandler(before, h) {
-			continue
-		}
+	for _, u := range all {
 		wg.Go(func() {
-			problems, err := s.configureOne(ctx, h)
+			problems, err := f(u)
 			mu.Lock()
 			defer mu.Unlock()
 			bad = append(bad, problems...)
@@ -79,95 +123,148 @@ func (s *pluginSet) configure(ctx context.Context, c, old *config.Config, limit 
 		slices.SortFunc(bad, func(a, b config.Problem) int { return a.Where.Compare(b.Where) })
 		return &config.InvalidError{Problems: bad}
 	}
-	err := errors.Join(errs...)
-	if err != nil && old == nil {
-		s.log.Error("a handler is not ready; its streams wait, and it is tried again", "error", err)
-		return nil
-	}
-	return err
+	return errors.Join(errs...)
 }
 
-// configureOne gives one handler its config. What the component's schema says against it is placed in the file.
-func (s *pluginSet) configureOne(ctx context.Context, h *config.Handler) ([]config.Problem, error) {
-	s.ofRunning(ctx, s.host, h)
-	diagnostics, err := s.host.Configure(ctx, handlerSpec(h))
-	problems, schemaErr := s.againstSchema(ctx, h)
-	if schemaErr != nil {
-		s.log.Debug("a config was not held against its schema", "handler", h.Name, "error", schemaErr)
-	}
-	for _, d := range diagnostics {
-		p := h.Config.Diagnose(d.Pointer, "handler "+h.Name+": "+keyed(d), d.Hint)
-		switch {
-		case d.Warning:
-			s.log.Warn("a plugin says of its config", "problem", p.String())
-		case len(problems) == 0: // not said by the schema already
-			s.log.Error("a plugin refuses its config; its streams wait", "problem", p.String())
-			err = errors.Join(err, &config.InvalidError{Problems: []config.Problem{p}})
-		}
-	}
-	return problems, err
-}
-
-// againstSchema holds a handler's config against the schema of its component.
-func (s *pluginSet) againstSchema(ctx context.Context, h *config.Handler) ([]config.Problem, error) {
-	about, err := s.host.Describe(ctx, h.Plugin)
+// judge holds a use against what its plugin says, and changes nothing: the component and its kind, the schema of its config,
+// and for a strategy, which holds nothing, the strategy's own word.
+func (s *pluginSet) judge(ctx context.Context, u uses.Use) ([]config.Problem, error) {
+	about, err := s.host.Describe(ctx, u.Plugin)
 	if err != nil {
-		return nil, err //nolint:wrapcheck // the host says which plugin, and why
+		return nil, fmt.Errorf("%s: %w", u, err)
 	}
-	for _, c := range about.GetComponents() {
-		if c.GetName() == h.Use || h.Use == "" && len(about.GetComponents()) == 1 {
-			return h.Config.Check([]byte(c.GetConfigSchema())) //nolint:wrapcheck // names the schema
-		}
+	s.of(u, about)
+	bad, err := u.Check(about.GetComponents())
+	if err != nil || len(bad) > 0 || !u.Strategy() {
+		return bad, err //nolint:wrapcheck // names the use and its schema
 	}
-	return nil, nil
+	said, err := s.host.Check(ctx, u.HandlerSpec)
+	return s.refused(u, said), err //nolint:wrapcheck // the host says which use, and why
 }
 
-// change brings the host from old to c. When it fails, the host is brought back to old, and the error says why.
-func (s *pluginSet) change(ctx context.Context, c, old *config.Config) error {
-	err := s.forward(ctx, c, old)
-	if err == nil {
-		return nil
+// configure gives a handler its config; the errors among what it says of it are returned, each at its place.
+func (s *pluginSet) configure(ctx context.Context, u uses.Use) ([]config.Problem, error) {
+	said, err := s.host.Configure(ctx, u.HandlerSpec)
+	bad := s.refused(u, said)
+	if len(bad) > 0 {
+		return bad, nil
 	}
-	back, cancel := context.WithTimeout(context.WithoutCancel(ctx), judgeReload)
-	defer cancel()
-	if undo := s.forward(back, old, c); undo != nil {
-		s.log.Error("taking back a config that was refused", "error", undo)
-	}
-	s.drop(old, c) //nolint:contextcheck // draining has its own limit
-	return err
+	return nil, err //nolint:wrapcheck // the host says which handler, and why
 }
 
-func (s *pluginSet) forward(ctx context.Context, c, old *config.Config) error {
+func (s *pluginSet) refused(u uses.Use, said []pluginhost.Diagnostic) []config.Problem {
+	bad, warnings := u.Refused(said)
+	for _, p := range warnings {
+		s.log.Warn("a plugin says of its config", "problem", p.String())
+	}
+	return bad
+}
+
+// change brings the host from old to c, and returns what takes all of it back. When it fails it has taken back what it
+// did, and the host is as it was. Whatever can be found out without changing anything is found out before.
+func (s *pluginSet) change(ctx context.Context, c, old *config.Config) (undo func(context.Context), err error) {
 	s.wanted.Store(c)
-	for i := range c.Plugins {
-		p := &c.Plugins[i]
-		if j := slices.IndexFunc(old.Plugins, func(o config.Plugin) bool { return o.Name == p.Name }); j >= 0 && reflect.DeepEqual(old.Plugins[j], *p) {
+	t := &transition{set: s}
+	t.later(func(context.Context) { s.wanted.Store(old) })
+	if err := t.forward(ctx, c, old); err != nil {
+		t.back(context.WithoutCancel(ctx))
+		return nil, err
+	}
+	return t.back, nil
+}
+
+// transition is one way from a config to another, as far as it has come.
+type transition struct {
+	set  *pluginSet
+	undo []func(context.Context)
+}
+
+func (t *transition) later(f func(context.Context)) { t.undo = append(t.undo, f) }
+
+// back takes back what was done, the last first.
+func (t *transition) back(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, judgeReload)
+	defer cancel()
+	for _, f := range slices.Backward(t.undo) {
+		f(ctx)
+	}
+	t.undo = nil
+}
+
+func (t *transition) forward(ctx context.Context, c, old *config.Config) error {
+	ctx, cancel := context.WithTimeout(ctx, judgeReload)
+	defer cancel()
+	var known, others []uses.Use // of plugins that stay as they are, and of those that come or change
+	before := uses.Of(old)
+	for _, u := range uses.Of(c) {
+		if was, ok := uses.Find(before, u.Name); ok && was.Same(u) {
 			continue
 		}
-		if err := s.host.Apply(ctx, pluginSpec(p), changedHandlers(c, old, p.Name)...); err != nil {
-			return placed(c, err)
+		if samePlugin(findPlugin(c, u.Plugin), findPlugin(old, u.Plugin)) {
+			known = append(known, u)
+		} else {
+			others = append(others, u)
 		}
 	}
-	return s.configure(ctx, c, old, judgeReload)
-}
-
-// changedHandlers are the configs that c changes of a plugin's handlers: a new version may take them, and the old one not.
-func changedHandlers(c, old *config.Config, plugin string) (specs []pluginhost.HandlerSpec) {
-	for i := range c.Handlers {
-		h := &c.Handlers[i]
-		if before := findHandler(old, h.Name); h.Plugin == plugin && before != nil && before.Plugin == plugin && !sameHandler(before, h) {
-			specs = append(specs, handlerSpec(h))
+	judge := func(u uses.Use) ([]config.Problem, error) { return t.set.judge(ctx, u) }
+	if err := t.set.each(known, judge); err != nil {
+		return err
+	}
+	for i := range c.Plugins {
+		if err := t.plugin(ctx, c, old, &c.Plugins[i]); err != nil {
+			return err
 		}
 	}
-	return specs
+	if err := t.set.each(others, judge); err != nil {
+		return err
+	}
+	changed := slices.DeleteFunc(append(known, others...), uses.Use.Strategy)
+	for _, u := range changed {
+		was, had := uses.Find(before, u.Name)
+		switch {
+		case !had:
+			t.later(func(context.Context) { t.set.host.Unconfigure(u.Name) }) //nolint:contextcheck // draining has its own limit
+		case was.Plugin != u.Plugin || samePlugin(findPlugin(c, u.Plugin), findPlugin(old, u.Plugin)): // else it goes back with its plugin
+			t.later(func(ctx context.Context) { t.set.host.Restore(ctx, was.HandlerSpec) })
+		}
+	}
+	return t.set.each(changed, func(u uses.Use) ([]config.Problem, error) { return t.set.configure(ctx, u) })
 }
 
-// keyed names the key that a plugin speaks of: a missing one has no place of its own in the file.
-func keyed(d pluginhost.Diagnostic) string {
-	if d.Pointer == "" {
-		return d.Text
+// plugin brings one plugin to its new spec, with the configs that change with it: a new version may take them, and the old
+// one not.
+func (t *transition) plugin(ctx context.Context, c, old *config.Config, p *config.Plugin) error {
+	host, was := t.set.host, findPlugin(old, p.Name)
+	if samePlugin(was, p) {
+		return nil
 	}
-	return strings.ReplaceAll(strings.TrimPrefix(d.Pointer, "/"), "/", ".") + ": " + d.Text
+	next, before := changedTogether(c, old, p.Name)
+	if err := host.Apply(ctx, pluginSpec(p), next...); err != nil {
+		return placed(c, err)
+	}
+	t.later(func(ctx context.Context) {
+		var err error
+		if was == nil {
+			err = host.Remove(p.Name) //nolint:contextcheck // draining has its own limit
+		} else {
+			err = host.Apply(ctx, pluginSpec(was), before...)
+		}
+		if err != nil {
+			t.set.log.Error("taking back a plugin of a config that was refused", "plugin", p.Name, "error", err)
+		}
+	})
+	return nil
+}
+
+// changedTogether are the configs that c changes of a plugin's uses, and what they are in old.
+func changedTogether(c, old *config.Config, plugin string) (next, before []pluginhost.HandlerSpec) {
+	olds := uses.Of(old)
+	for _, u := range uses.Of(c) {
+		if was, ok := uses.Find(olds, u.Name); ok && u.Plugin == plugin && was.Plugin == plugin && !was.Same(u) {
+			next, before = append(next, u.HandlerSpec), append(before, was.HandlerSpec)
+		}
+	}
+	return next, before
 }
 
 // placed finds what a plugin refuses in the files.
@@ -176,29 +273,36 @@ func placed(c *config.Config, err error) error {
 	if !errors.As(err, &refused) {
 		return err
 	}
-	h := findHandler(c, refused.Handler)
-	if h == nil || len(refused.Diagnostics) == 0 {
+	u, ok := uses.Find(uses.Of(c), refused.Handler)
+	if !ok {
 		return err
 	}
-	var problems []config.Problem
-	for _, d := range refused.Diagnostics {
-		if !d.Warning {
-			problems = append(problems, h.Config.Diagnose(d.Pointer, "handler "+h.Name+", by the new version of plugin "+h.Plugin+": "+keyed(d), d.Hint))
-		}
+	bad, _ := u.Refused(refused.Diagnostics)
+	if len(bad) == 0 {
+		return err
 	}
-	return &config.InvalidError{Problems: problems}
+	for i := range bad {
+		bad[i] = bad[i].By("the new version of plugin " + u.Plugin)
+	}
+	return &config.InvalidError{Problems: bad}
 }
 
 // drop takes out what c does not have and old had. It comes last: what ran goes on until its place is taken.
 func (s *pluginSet) drop(c, old *config.Config) {
 	for i := range old.Handlers {
-		if findHandler(c, old.Handlers[i].Name) == nil {
-			s.host.Unconfigure(old.Handlers[i].Name)
+		name := old.Handlers[i].Name
+		if !slices.ContainsFunc(c.Handlers, func(h config.Handler) bool { return h.Name == name }) {
+			s.host.Unconfigure(name)
+		}
+	}
+	for i := range old.Streams { // a stream that stays has a strategy, a plugin's or one of streamd's own
+		name := old.Streams[i].Name
+		if !slices.ContainsFunc(c.Streams, func(st config.Stream) bool { return st.Name == name }) {
+			s.host.Unconfigure(uses.StrategyInstance(name))
 		}
 	}
 	for i := range old.Plugins {
-		name := old.Plugins[i].Name
-		if !slices.ContainsFunc(c.Plugins, func(p config.Plugin) bool { return p.Name == name }) {
+		if name := old.Plugins[i].Name; findPlugin(c, name) == nil {
 			if err := s.host.Remove(name); err != nil {
 				s.log.Warn("removing a plugin", "plugin", name, "error", err)
 			}
@@ -206,18 +310,15 @@ func (s *pluginSet) drop(c, old *config.Config) {
 	}
 }
 
-func findHandler(c *config.Config, name string) *config.Handler {
-	if c == nil {
-		return nil
-	}
-	for i := range c.Handlers {
-		if c.Handlers[i].Name == name {
-			return &c.Handlers[i]
+func findPlugin(c *config.Config, name string) *config.Plugin {
+	for i := range c.Plugins {
+		if c.Plugins[i].Name == name {
+			return &c.Plugins[i]
 		}
 	}
 	return nil
 }
 
-func sameHandler(a, b *config.Handler) bool {
-	return a.Plugin == b.Plugin && a.Use == b.Use && a.Config.Equal(b.Config)
+func samePlugin(a, b *config.Plugin) bool {
+	return a == b || a != nil && b != nil && reflect.DeepEqual(*a, *b)
 }

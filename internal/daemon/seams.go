@@ -10,7 +10,9 @@ import (
 	"github.com/streamd/streamd/internal/pluginhost"
 	"github.com/streamd/streamd/internal/rocketmq"
 	"github.com/streamd/streamd/internal/rocketmq/wire"
+	"github.com/streamd/streamd/internal/uses"
 	"github.com/streamd/streamd/runtime"
+	"github.com/streamd/streamd/sdk/pluginv1"
 )
 
 // lanes gives the engine the plugin host's lanes.
@@ -28,13 +30,12 @@ func (l lanes) Open(ctx context.Context, spec frame.LaneSpec) (runtime.Lane, err
 // strategies gives the engine strategies that run in plugin processes.
 type strategies struct{ host *pluginhost.Host }
 
-// strategyInstance is the name under which a stream's strategy is configured with the host.
-func strategyInstance(stream string) string { return "allocation of " + stream }
-
 // Open implements runtime.Strategies.
 func (s strategies) Open(ctx context.Context, spec runtime.StrategySpec) (runtime.Strategy, error) {
-	instance := strategyInstance(spec.Stream)
-	diagnostics, err := s.host.Configure(ctx, pluginhost.HandlerSpec{Name: instance, Plugin: spec.Plugin, Use: spec.Use, Config: spec.Config})
+	instance := uses.StrategyInstance(spec.Stream)
+	diagnostics, err := s.host.Configure(ctx, pluginhost.HandlerSpec{
+		Name: instance, Plugin: spec.Plugin, Use: spec.Use, Kind: pluginv1.Component_KIND_STRATEGY, Config: spec.Config,
+	})
 	if err != nil {
 		return nil, err //nolint:wrapcheck // the host says which instance, and why
 	}

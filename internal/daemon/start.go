@@ -180,16 +180,16 @@ func (d *daemon) engineConfig(c *config.Config) runtime.Config {
 	}
 }
 
-// prepare does what a reload needs before the engine changes: clients of new brokers, plugins and handlers as c says.
-// After an error everything is as old says.
-func (d *daemon) prepare(ctx context.Context, old, c *config.Config) (runtime.Config, error) {
+// prepare does what a reload needs before the engine changes: clients of new brokers, plugins and handlers as c says; undo
+// takes the plugins' part back. After an error everything is as old says.
+func (d *daemon) prepare(ctx context.Context, old, c *config.Config) (next runtime.Config, undo func(context.Context), err error) {
 	if err := d.brokers.add(ctx, c); err != nil {
-		return runtime.Config{}, errors.Join(err, d.brokers.keep(context.WithoutCancel(ctx), old))
+		return next, nil, errors.Join(err, d.brokers.keep(context.WithoutCancel(ctx), old))
 	}
-	if err := d.plugins.change(ctx, c, old); err != nil {
-		return runtime.Config{}, errors.Join(err, d.brokers.keep(context.WithoutCancel(ctx), old))
+	if undo, err = d.plugins.change(ctx, c, old); err != nil {
+		return next, nil, errors.Join(err, d.brokers.keep(context.WithoutCancel(ctx), old))
 	}
-	return d.engineConfig(c), nil
+	return d.engineConfig(c), undo, nil
 }
 
 // leaveTimeout is what leaving the groups may take even when the drain has used up its time.

@@ -18,10 +18,6 @@ func pluginSpec(p *config.Plugin) pluginhost.PluginSpec {
 	}
 }
 
-func handlerSpec(h *config.Handler) pluginhost.HandlerSpec {
-	return pluginhost.HandlerSpec{Name: h.Name, Plugin: h.Plugin, Use: h.Use, Config: h.Config.JSON()}
-}
-
 // streamConfigs are the entries under streams: as the engine wants them.
 func streamConfigs(c *config.Config) []runtime.StreamConfig {
 	plugins := map[string]string{} // by handler

@@ -37,11 +37,7 @@ func NewStrategies(plugins runtime.Strategies, log *slog.Logger) *Strategies {
 // an error.
 func (s *Strategies) Open(ctx context.Context, spec runtime.StrategySpec) (runtime.Strategy, error) {
 	if spec.Plugin != "" {
-		strategy, err := s.plugins.Open(ctx, spec)
-		if err != nil {
-			return nil, fmt.Errorf("opening strategy %s of plugin %s: %w", spec.Use, spec.Plugin, err)
-		}
-		return strategy, nil
+		return s.plugins.Open(ctx, spec) //nolint:wrapcheck // the engine names the strategy, and the host its process
 	}
 	local, err := allocate.New(spec.Name, spec.Config)
 	if err != nil {

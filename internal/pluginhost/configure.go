@@ -26,27 +26,57 @@ type configured struct {
 // errRefused is wrapped by the error of a config that the plugin does not take.
 var errRefused = errors.New("the plugin refuses its config")
 
-// configure gives a handler's config to the process and remembers the outcome. It never ends the process: one handler's
-// bad config must not stop the others.
-func (g *generation) configure(ctx context.Context, spec HandlerSpec) *configured {
+// try puts a handler's config to the process, and changes nothing here. It never ends the process: one handler's bad config
+// must not stop the others. The caller has the instance's lock.
+func (g *generation) try(ctx context.Context, spec HandlerSpec) *configured {
 	c := &configured{spec: spec, hash: spec.hash()}
-	c.err = g.tryConfigure(ctx, c)
-	if c.err != nil {
-		g.logger.Warn("a handler's config is not in force", "handler", spec.Name, "error", c.err)
-	}
-	g.mu.Lock()
-	old := g.configs[spec.Name]
-	g.configs[spec.Name] = c
-	g.mu.Unlock()
-	if old != nil && old.err == nil && old.hash != c.hash && c.err == nil {
-		// Lanes keep the instance they were opened with: they end in peace, and the engine opens new ones.
-		stale := slices.DeleteFunc(g.openLanes(), func(l *Lane) bool { return l.spec.Handler != spec.Name || l.info.ConfigHash == c.hash })
-		g.host.work.Go(func() { g.drain(context.Background(), stale) }) //nolint:contextcheck // lanes drain beyond the request
-	}
+	c.err = g.judge(ctx, spec.Name, c)
 	return c
 }
 
-func (g *generation) tryConfigure(ctx context.Context, c *configured) error {
+// adopt makes an outcome the one of its handler. The caller has the instance's lock.
+func (g *generation) adopt(c *configured) {
+	g.mu.Lock()
+	old := g.configs[c.spec.Name]
+	g.configs[c.spec.Name] = c
+	g.mu.Unlock()
+	if c.err != nil && (old == nil || old.err == nil || old.err.Error() != c.err.Error()) { // it is tried again and again
+		g.logger.Warn("a handler's config is not in force; its streams wait, and it is tried again", "handler", c.spec.Name, "error", c.err)
+	}
+	if old != nil && old.err == nil && old.hash != c.hash && c.err == nil {
+		// Lanes keep the instance they were opened with: they end in peace, and the engine opens new ones.
+		stale := slices.DeleteFunc(g.openLanes(), func(l *Lane) bool { return l.spec.Handler != c.spec.Name || l.info.ConfigHash == c.hash })
+		g.host.work.Go(func() { g.drain(context.Background(), stale) }) //nolint:contextcheck // lanes drain beyond the request
+	}
+}
+
+// config is the outcome of a handler's config in this process; nil = it was not given one.
+func (g *generation) config(handler string) *configured {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.configs[handler]
+}
+
+// lockInstance keeps two from configuring one instance at a time.
+func (g *generation) lockInstance(name string) (unlock func()) {
+	l := g.instance(name)
+	l.Lock()
+	return l.Unlock
+}
+
+func (g *generation) instance(name string) *sync.Mutex {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	l := g.instances[name]
+	if l == nil {
+		l = &sync.Mutex{}
+		g.instances[name] = l
+	}
+	return l
+}
+
+// judge has the process build an instance from a config. c takes what it says; the error is why it does not take it.
+func (g *generation) judge(ctx context.Context, instance string, c *configured) error {
 	component, err := g.component(c.spec)
 	if err != nil {
 		return err
@@ -55,7 +85,7 @@ func (g *generation) tryConfigure(ctx context.Context, c *configured) error {
 	ctx, cancel := context.WithTimeout(ctx, g.host.timing.Configure)
 	defer cancel()
 	answer, err := g.api.Configure(ctx, &pluginv1.ConfigureRequest{
-		Instance: c.spec.Name, Component: component.GetName(), ConfigJson: c.spec.config(),
+		Instance: instance, Component: component.GetName(), ConfigJson: c.spec.config(),
 	})
 	if err != nil {
 		return fmt.Errorf("configuring %s of plugin %s: %w", component.GetName(), g.name, g.explain(err))
@@ -83,23 +113,7 @@ func (g *generation) component(spec HandlerSpec) (*pluginv1.Component, error) {
 	g.mu.Lock()
 	components := g.about.GetComponents()
 	g.mu.Unlock()
-	names := make([]string, 0, len(components))
-	for _, c := range components {
-		if c.GetName() == spec.Use {
-			return c, nil
-		}
-		names = append(names, c.GetName())
-	}
-	offers := strings.Join(names, ", ")
-	switch {
-	case len(components) == 0:
-		return nil, fmt.Errorf("plugin %s offers no component", g.name)
-	case spec.Use == "" && len(components) == 1:
-		return components[0], nil
-	case spec.Use == "":
-		return nil, fmt.Errorf("plugin %s offers several components (%s); name one of them with use", g.name, offers)
-	}
-	return nil, fmt.Errorf("plugin %s offers no component %q; it offers %s", g.name, spec.Use, offers)
+	return Choose(components, spec)
 }
 
 // ready tells whether a handler's config is in force, and if not, why.
@@ -140,7 +154,7 @@ func (g *generation) introduce(ctx context.Context) error {
 	}
 	var all sync.WaitGroup // at once: one that takes its time must not hold up the others
 	for _, spec := range g.fleet.handlers() {
-		all.Go(func() { g.configure(ctx, spec) })
+		all.Go(func() { g.sync(ctx, spec.Name) })
 	}
 	all.Wait()
 	return nil
@@ -163,8 +177,8 @@ func (g *generation) retryConfigs() {
 		if len(refused) == 0 {
 			pause = first
 		}
-		for _, spec := range refused {
-			if g.configure(context.Background(), spec).err == nil {
+		for _, c := range refused {
+			if g.again(context.Background(), c) {
 				g.host.changed.broadcast()
 			}
 		}
@@ -172,33 +186,36 @@ func (g *generation) retryConfigs() {
 	}
 }
 
-func (g *generation) refused() []HandlerSpec {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	var specs []HandlerSpec
-	for _, c := range g.configs {
-		if c.err != nil && g.fate == nil {
-			specs = append(specs, c.spec)
-		}
+// again tries a refused config once more, unless another has taken its place. It tells whether it is in force now.
+func (g *generation) again(ctx context.Context, refused *configured) bool {
+	unlock := g.lockInstance(refused.spec.Name)
+	defer unlock()
+	if g.config(refused.spec.Name) != refused {
+		return false
 	}
-	return specs
+	c := g.try(ctx, refused.spec)
+	if g.config(refused.spec.Name) != refused { // forgotten meanwhile
+		return false
+	}
+	g.adopt(c)
+	return c.err == nil
 }
 
-// said returns what the plugin said of a handler's config.
-func (g *generation) said(handler string) []Diagnostic {
+func (g *generation) refused() []*configured {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if c := g.configs[handler]; c != nil {
-		return c.diagnostics
+	var all []*configured
+	for _, c := range g.configs {
+		if c.err != nil && g.fate == nil {
+			all = append(all, c)
+		}
 	}
-	return nil
+	return all
 }
 
 // outcome tells why a handler's config is not in force; nil when it is.
 func (g *generation) outcome(handler string) error {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if c := g.configs[handler]; c != nil {
+	if c := g.config(handler); c != nil {
 		return c.err
 	}
 	return errRefused

@@ -223,9 +223,9 @@ func (f *fleet) refusal(old *fleet) error {
 		if g == nil {
 			continue
 		}
-		for _, spec := range g.refused() {
-			if f.brings(spec.Name) || old.takes(spec.Name) {
-				return &RefusedError{spec.Name, g.said(spec.Name), g.outcome(spec.Name)}
+		for _, c := range g.refused() {
+			if f.brings(c.spec.Name) || old.takes(c.spec.Name) {
+				return &RefusedError{c.spec.Name, c.diagnostics, c.err}
 			}
 		}
 	}

@@ -56,9 +56,11 @@ type generation struct {
 	lanes   map[*Lane]struct{}
 	rows    [maxLanes]bool
 	configs map[string]*configured
-	fate    *frame.Lost // why the host ends it, when it does
-	blame   *blame      // with a fate of CauseHang: the lane that waited too long, when it was one
-	text    frame.Lost  // what its lanes are told; set before dead is closed
+
+	instances map[string]*sync.Mutex // one configures an instance at a time; by handler
+	fate      *frame.Lost            // why the host ends it, when it does
+	blame     *blame                 // with a fate of CauseHang: the lane that waited too long, when it was one
+	text      frame.Lost             // what its lanes are told; set before dead is closed
 
 	dead chan struct{} // the process has ended and its last words are known
 	work sync.WaitGroup
@@ -79,7 +81,7 @@ func (h *Host) newGeneration(f *fleet, id uint64, solo bool, exe *process.Execut
 	g := &generation{
 		host: h, fleet: f, name: spec.Name, spec: spec, id: id, solo: solo, checksum: exe.Checksum,
 		dir:   filepath.Join(h.run.Path, fmt.Sprintf("g%d", id)),
-		lanes: map[*Lane]struct{}{}, configs: map[string]*configured{}, dead: make(chan struct{}),
+		lanes: map[*Lane]struct{}{}, configs: map[string]*configured{}, instances: map[string]*sync.Mutex{}, dead: make(chan struct{}),
 	}
 	g.logger = h.logger.With("plugin", spec.Name, "generation", id)
 	g.pump = plog.NewPump(g.logger, h.now)

@@ -384,7 +384,7 @@ func TestOpen_wrongNamesAreErrorsAtOnce(t *testing.T) {
 			t.Errorf("%v, want %q", err, name)
 		}
 	}
-	for use, want := range map[string]string{"": "offers several components (main, rule); name one of them", "x": `no component "x"; it offers main, rule`} {
+	for use, want := range map[string]string{"": "offers several components (handler main, strategy rule); name one of them", "x": `no component "x"; it offers handler main, strategy rule`} {
 		if _, err := b.host.Configure(within(t, 20*time.Second), pluginhost.HandlerSpec{Name: "h" + use, Plugin: "acme", Use: use}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
 		}

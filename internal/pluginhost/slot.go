@@ -119,6 +119,7 @@ func (s *slot) setServing(on bool) {
 	gen := s.gen
 	s.mu.Unlock()
 	if on && gen != nil {
+		s.host.work.Go(func() { gen.catchUp(context.Background()) })
 		gen.logger.Info("plugin ready", "version", gen.about.GetVersion(), "pid", gen.pid(), "solo", s.solo,
 			"took", s.host.now().Sub(gen.process().Since).Round(time.Millisecond).String())
 		if !s.solo {

@@ -7,7 +7,10 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
+
+	"github.com/streamd/streamd/sdk/pluginv1"
 )
 
 // PluginSpec is one entry under plugins:.
@@ -56,8 +59,9 @@ func (s PluginSpec) equal(o PluginSpec) bool {
 type HandlerSpec struct {
 	Name   string
 	Plugin string
-	Use    string // component; "" when the plugin has only one
-	Config []byte // JSON; empty = {}
+	Use    string                  // component; "" when the plugin has only one, of the kind
+	Kind   pluginv1.Component_Kind // what the component must be; unspecified = either
+	Config []byte                  // JSON; empty = {}
 }
 
 // hash identifies a config as delivered.
@@ -91,4 +95,34 @@ func (d Diagnostic) String() string {
 		out += "; " + d.Hint
 	}
 	return out
+}
+
+// Choose finds the component that a spec means among those that a plugin offers. The error says what it offers instead.
+func Choose(components []*pluginv1.Component, spec HandlerSpec) (*pluginv1.Component, error) {
+	var fit []*pluginv1.Component
+	names := make([]string, 0, len(components))
+	for _, c := range components {
+		right := spec.Kind == pluginv1.Component_KIND_UNSPECIFIED || c.GetKind() == spec.Kind
+		switch {
+		case c.GetName() == spec.Use && !right:
+			return nil, fmt.Errorf("%w: %s of plugin %s is a %s, and is used as a %s", errKind, spec.Use, spec.Plugin, kindName(c.GetKind()), kindName(spec.Kind))
+		case c.GetName() == spec.Use:
+			return c, nil
+		case right:
+			fit = append(fit, c)
+		}
+		names = append(names, kindName(c.GetKind())+" "+c.GetName())
+	}
+	offers := strings.Join(names, ", ")
+	switch {
+	case len(components) == 0:
+		return nil, fmt.Errorf("plugin %s offers no component", spec.Plugin)
+	case spec.Use != "":
+		return nil, fmt.Errorf("plugin %s offers no component %q; it offers %s", spec.Plugin, spec.Use, offers)
+	case len(fit) == 0:
+		return nil, fmt.Errorf("%w: plugin %s offers no %s; it offers %s", errKind, spec.Plugin, kindName(spec.Kind), offers)
+	case len(fit) > 1:
+		return nil, fmt.Errorf("plugin %s offers several components (%s); name one of them with use", spec.Plugin, offers)
+	}
+	return fit[0], nil
 }

@@ -9,10 +9,13 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 
 	"github.com/streamd/streamd/internal/config"
 	"github.com/streamd/streamd/internal/exitcode"
+	"github.com/streamd/streamd/internal/uses"
+	"github.com/streamd/streamd/sdk/pluginv1"
 )
 
 // Entry is one plugin of a config.
@@ -25,6 +28,8 @@ type Entry struct {
 	Version    string      `json:"version,omitempty"`
 	Components []Component `json:"components,omitempty"` // when it was started
 	Error      string      `json:"error,omitempty"`
+
+	about []*pluginv1.Component // as Components
 }
 
 // State is a word for people.
@@ -48,7 +53,7 @@ func (e *Entry) Users() string {
 }
 
 // List looks at each plugin of a config: whether its file is there, can be executed, and has the checksum. With ask it is
-// started too, and its handlers' configs are held against its schemas. Every entry is listed; the error joins what is
+// started too, and what uses it is held against what it offers: components, schemas of configs, strategies' own word. Every entry is listed; the error joins what is
 // wrong with them.
 func List(ctx context.Context, c *config.Config, ask bool) ([]Entry, error) {
 	entries := make([]Entry, len(c.Plugins))
@@ -115,61 +120,55 @@ func checksum(path string) (_ string, err error) {
 	return "sha256:" + hex.EncodeToString(h.Sum(nil)), nil
 }
 
+// start asks the plugin. What uses it is held against what it offers, and its strategies judge their configs themselves:
+// a strategy holds nothing, so building one is no more than a check. A handler may open what it needs when it is built, so
+// it is not.
 func (e *Entry) start(ctx context.Context, c *config.Config, p *config.Plugin) error {
-	d, err := Describe(ctx, Plugin{Command: p.Command, Env: p.Env, TLSOff: p.TLS == "off"})
+	b, about, err := open(ctx, Plugin{Command: p.Command, Env: p.Env, TLSOff: p.TLS == "off", Timeout: p.StartTimeout})
 	if err != nil {
 		return err
 	}
-	e.Version, e.Components = d.Version, d.Components
+	d := describe(about)
+	e.Version, e.Components, e.about = d.Version, d.Components, about.GetComponents()
 	var problems []config.Problem
-	for i := range c.Handlers {
-		h := &c.Handlers[i]
-		if h.Plugin != p.Name {
+	var errs []error
+	for _, u := range uses.Of(c) {
+		if u.Plugin != p.Name {
 			continue
 		}
-		found, err := against(d, h)
-		if err != nil {
-			return err
-		}
+		found, err := b.judge(ctx, u, about)
 		problems = append(problems, found...)
+		errs = append(errs, err)
 	}
+	errs = append(errs, b.host.Close())
 	if len(problems) > 0 {
-		return &config.InvalidError{Problems: problems}
+		slices.SortFunc(problems, func(a, b config.Problem) int { return a.Where.Compare(b.Where) })
+		errs = append(errs, &config.InvalidError{Problems: problems})
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
-func against(d Description, h *config.Handler) ([]config.Problem, error) {
-	if schema, ok := schemaOf(d.Components, h.Use); ok {
-		return h.Config.Check([]byte(schema)) //nolint:wrapcheck // names the schema
+func (b *bench) judge(ctx context.Context, u uses.Use, about *pluginv1.DescribeResponse) ([]config.Problem, error) {
+	found, err := u.Check(about.GetComponents())
+	if err != nil || len(found) > 0 || !u.Strategy() {
+		return found, err //nolint:wrapcheck // names the use and its schema
 	}
-	names := make([]string, len(d.Components))
-	for i, comp := range d.Components {
-		names[i] = comp.Name
-	}
-	return nil, exitcode.With(exitcode.Usage, fmt.Errorf("handler %s: no component is %q; it offers %s", h.Name, h.Use, strings.Join(names, ", ")))
-}
-
-// schemaOf is the config schema of the component that use names; "" names the only one.
-func schemaOf(components []Component, use string) (RawJSON, bool) {
-	for _, c := range components {
-		if c.Name == use || use == "" && len(components) == 1 {
-			return c.Schema, true
-		}
-	}
-	return "", false
+	spec := u.HandlerSpec
+	spec.Plugin = b.name
+	said, err := b.host.Check(ctx, spec)
+	found, _ = u.Refused(said)
+	return found, err //nolint:wrapcheck // the host says which use, and why
 }
 
 // Redact returns loaded with what the schemas of started plugins call secret hidden where it is shown.
 func Redact(loaded *config.Loaded, entries []Entry) *config.Loaded {
-	for i := range loaded.Config.Handlers {
-		h := &loaded.Config.Handlers[i]
-		for j := range entries {
-			if entries[j].Name != h.Plugin {
+	for _, u := range uses.Of(loaded.Config) {
+		for i := range entries {
+			if entries[i].Name != u.Plugin {
 				continue
 			}
-			if schema, ok := schemaOf(entries[j].Components, h.Use); ok {
-				loaded = loaded.Redact(h.Config, []byte(schema))
+			if c, ok := u.Component(entries[i].about); ok {
+				loaded = loaded.Redact(u.Config, []byte(c.GetConfigSchema()))
 			}
 		}
 	}

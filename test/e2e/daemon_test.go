@@ -94,13 +94,33 @@ func (d *daemon) signal(s os.Signal) {
 // reload writes the config anew and has it applied.
 func (d *daemon) reload() {
 	d.t.Helper()
+	if line := d.reread(); !strings.Contains(line, "applied") {
+		d.t.Fatalf("the reload was refused: %s", line)
+	}
+}
+
+// refuses writes the config anew and wants it refused, with the words told once in the log and in the status.
+func (d *daemon) refuses(words ...string) {
+	d.t.Helper()
+	line := d.reread()
+	if !hasAll(line, append(words, "reload refused")) {
+		d.t.Errorf("the log does not say %q: %s", words, line)
+	}
+	if st, _ := d.status(); st.LastReload == nil || !hasAll(st.LastReload.Error, words) {
+		d.t.Errorf("the status does not say %q: %+v", words, st.LastReload)
+	}
+}
+
+// reread writes the config anew, has it read, and returns the log's line about it.
+func (d *daemon) reread() string {
+	d.t.Helper()
 	d.write("")
 	before := strings.Count(d.text(), `"reload `)
 	d.signal(syscall.SIGHUP)
 	d.until("the reload", func() (bool, string) { return strings.Count(d.text(), `"reload `) > before, "" })
-	if text := d.text(); !strings.Contains(text[strings.LastIndex(text, `"reload `):], "applied") {
-		d.t.Fatal("the reload was refused")
-	}
+	text := d.text()
+	line, _, _ := strings.Cut(text[strings.LastIndex(text, `"reload `):], "\n")
+	return line
 }
 
 func (d *daemon) text() string {
@@ -136,9 +156,12 @@ func hasAll(text string, words []string) bool {
 
 // status is what these tests read of /api/v1/status.
 type status struct {
-	Ready    bool   `json:"ready"`
-	NotReady string `json:"not_ready"`
-	Streams  []struct {
+	Ready      bool   `json:"ready"`
+	NotReady   string `json:"not_ready"`
+	LastReload *struct {
+		Error string `json:"error"`
+	} `json:"last_reload"`
+	Streams []struct {
 		Name     string            `json:"name"`
 		Joined   bool              `json:"joined"`
 		Holds    []hold            `json:"holds"`
@@ -152,12 +175,20 @@ type status struct {
 	Plugins []struct {
 		Name      string          `json:"name"`
 		Processes []pluginProcess `json:"processes"`
+		Handlers  []pluginHandler `json:"handlers"`
 	} `json:"plugins"`
 }
 
 type hold struct {
 	Kind string `json:"kind"`
 	Text string `json:"text"`
+}
+
+type pluginHandler struct {
+	Name       string `json:"name"`
+	Use        string `json:"use"`
+	ConfigHash string `json:"config_hash"`
+	Error      string `json:"error"`
 }
 
 type pluginProcess struct {

@@ -3,6 +3,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"os"
 	"slices"
 	"sync/atomic"
@@ -15,6 +16,14 @@ import (
 // Config names the file.
 type Config struct {
 	Spoiled string `json:"spoiled" required:"true" doc:"file whose presence makes the strategy fail"`
+}
+
+// Validate refuses a name that no file has.
+func (c Config) Validate() error {
+	if c.Spoiled == "never" {
+		return sdk.At("/spoiled", errors.New("never is no file"))
+	}
+	return nil
 }
 
 type allocate func(self string, queues []sdk.Queue, members []string) []sdk.Queue
