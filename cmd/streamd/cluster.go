@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/streamd/streamd/internal/config"
+	"github.com/streamd/streamd/internal/daemon"
 	"github.com/streamd/streamd/internal/exitcode"
 	"github.com/streamd/streamd/internal/rocketmq"
 )
@@ -38,29 +39,38 @@ func (c *clusterFlags) bind(cmd *cobra.Command, timeout time.Duration) {
 
 var errNoCluster = errors.New("no RocketMQ is named; try -n HOST:9876, -c streamd.yaml, or the environment variable NAMESRV_ADDR")
 
-// addresses finds the name servers.
-func (c *clusterFlags) addresses() ([]string, error) {
+// target finds the cluster. Addresses given by -n take the place of the config's, whose keys and certificates stay.
+func (c *clusterFlags) target(log *slog.Logger) (t rocketmq.Config, err error) {
+	t.Logger = log
 	switch {
-	case len(c.servers) > 0:
-		return c.servers, nil
 	case len(c.paths) > 0:
-		return c.fromConfig()
+		if t, err = c.fromConfig(log); err != nil {
+			return t, err
+		}
 	case c.broker != "":
-		return []string{c.broker}, nil
+		t.NameServers = []string{c.broker}
 	case os.Getenv("NAMESRV_ADDR") != "":
-		return []string{os.Getenv("NAMESRV_ADDR")}, nil
+		t.NameServers = []string{os.Getenv("NAMESRV_ADDR")}
+	case len(c.servers) == 0:
+		return t, exitcode.With(exitcode.Usage, errNoCluster)
 	}
-	return nil, exitcode.With(exitcode.Usage, errNoCluster)
+	if len(c.servers) > 0 {
+		t.NameServers = c.servers
+	}
+	if _, err := rocketmq.ParseNameServers(t.NameServers...); err != nil {
+		return t, exitcode.With(exitcode.Usage, err)
+	}
+	return t, nil
 }
 
-func (c *clusterFlags) fromConfig() ([]string, error) {
+func (c *clusterFlags) fromConfig(log *slog.Logger) (rocketmq.Config, error) {
 	loaded, err := config.Load(config.Options{Paths: c.paths})
 	if err != nil {
-		return nil, err
+		return rocketmq.Config{}, err
 	}
 	brokers := loaded.Config.Brokers
 	if c.broker == "" && len(brokers) == 1 {
-		return brokers[0].Servers(), nil
+		return daemon.ClientConfig(&brokers[0], log)
 	}
 	i := slices.IndexFunc(brokers, func(b config.Broker) bool { return b.Name == c.broker })
 	if i < 0 {
@@ -68,21 +78,18 @@ func (c *clusterFlags) fromConfig() ([]string, error) {
 		for _, b := range brokers {
 			names = append(names, b.Name)
 		}
-		return nil, exitcode.With(exitcode.Usage, fmt.Errorf("--broker %q is none of the config's brokers %v", c.broker, names))
+		return rocketmq.Config{}, exitcode.With(exitcode.Usage, fmt.Errorf("--broker %q is none of the config's brokers %v", c.broker, names))
 	}
-	return brokers[i].Servers(), nil
+	return daemon.ClientConfig(&brokers[i], log)
 }
 
 // with connects, calls f, and disconnects.
 func (c *clusterFlags) with(cmd *cobra.Command, f func(ctx context.Context, client *rocketmq.Client) error) (err error) {
-	addrs, err := c.addresses()
+	target, err := c.target(c.logger(cmd.ErrOrStderr()))
 	if err != nil {
 		return err
 	}
-	if _, err := rocketmq.ParseNameServers(addrs...); err != nil {
-		return exitcode.With(exitcode.Usage, err)
-	}
-	client, err := rocketmq.New(rocketmq.Config{NameServers: addrs, Logger: c.logger(cmd.ErrOrStderr())})
+	client, err := rocketmq.New(target)
 	if err != nil {
 		return err
 	}
@@ -102,7 +109,7 @@ func (c *clusterFlags) with(cmd *cobra.Command, f func(ctx context.Context, clie
 	}()
 	err = f(ctx, client)
 	if err != nil && ctx.Err() != nil && cmd.Context().Err() == nil {
-		return exitcode.With(exitcode.Environment, fmt.Errorf("no answer from %s within %s (--timeout): %w", strings.Join(addrs, ", "), c.timeout, err))
+		return exitcode.With(exitcode.Environment, fmt.Errorf("no answer from %s within %s (--timeout): %w", strings.Join(target.NameServers, ", "), c.timeout, err))
 	}
 	return environment(err)
 }

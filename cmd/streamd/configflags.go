@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/streamd/streamd/allocate"
 	"github.com/streamd/streamd/internal/config"
+	"github.com/streamd/streamd/internal/exitcode"
 )
 
 // configFlags are the flags of commands that load a config.
@@ -15,6 +17,7 @@ type configFlags struct {
 	paths, overlays, set []string
 	flags                *pflag.FlagSet
 	dev                  bool
+	devData              string
 }
 
 // overrides are the keys that have a flag of their own.
@@ -42,13 +45,14 @@ const devListen = "127.0.0.1:9876"
 // bindDev adds --dev, for commands that run what they load.
 func (c *configFlags) bindDev(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&c.dev, "dev", false, "for development: embedded brokers in the place of those of the config, with empty data of their own")
+	cmd.Flags().StringVar(&c.devData, "dev-data", "", "folder for the data of --dev, so that it outlives the process; default: in memory")
 }
 
 // options reads what was given.
 func (c *configFlags) options() config.Options {
 	opts := config.Options{Paths: c.paths, Overlays: c.overlays, Set: c.set, Strategies: allocate.Names()}
 	if c.dev {
-		opts.Dev = &config.Dev{Listen: devListen}
+		opts.Dev = &config.Dev{Listen: devListen, DataDir: c.devData}
 	}
 	c.flags.Visit(func(f *pflag.Flag) {
 		if key, ok := overrides()[f.Name]; ok {
@@ -61,4 +65,11 @@ func (c *configFlags) options() config.Options {
 	return opts
 }
 
-func (c *configFlags) load() (*config.Loaded, error) { return config.Load(c.options()) }
+func (c *configFlags) load() (*config.Loaded, error) {
+	if c.devData != "" && !c.dev {
+		return nil, exitcode.With(exitcode.Usage, errDevData)
+	}
+	return config.Load(c.options())
+}
+
+var errDevData = errors.New("--dev-data says where --dev keeps its data, and --dev is not there; try both")

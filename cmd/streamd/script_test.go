@@ -1,8 +1,16 @@
 package main
 
 import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
 	"fmt"
 	"io"
+	"math/big"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -31,7 +39,7 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"broker": cmdBroker, "put": cmdPut, "stored": cmdStored, "await": cmdAwait,
 			"start": cmdStart, "scrape": cmdScrape, "signal": cmdSignal, "exit": cmdExit, "committed": cmdCommitted,
-			"address": cmdAddress, "status": cmdStatus,
+			"address": cmdAddress, "status": cmdStatus, "certificates": cmdCertificates,
 		},
 	})
 }
@@ -179,6 +187,49 @@ func cmdStatus(ts *testscript.TestScript, _ bool, args []string) {
 	})
 }
 
+// certificates: makes ca.pem, and server.pem, client.pem, stranger.pem with their .key; stranger's is of another authority.
+func cmdCertificates(ts *testscript.TestScript, _ bool, _ []string) {
+	ours, theirs := newAuthority(ts), newAuthority(ts)
+	ts.Check(os.WriteFile(ts.MkAbs("ca.pem"), pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: ours.cert.Raw}), 0o600))
+	ours.issue(ts, "server")
+	ours.issue(ts, "client")
+	theirs.issue(ts, "stranger")
+}
+
+type authority struct {
+	key  *ecdsa.PrivateKey
+	cert *x509.Certificate
+}
+
+func newAuthority(ts *testscript.TestScript) *authority {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	ts.Check(err)
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test authority"}, NotAfter: time.Now().Add(time.Hour),
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	ts.Check(err)
+	cert, err := x509.ParseCertificate(der)
+	ts.Check(err)
+	return &authority{key, cert}
+}
+
+func (a *authority) issue(ts *testscript.TestScript, name string) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	ts.Check(err)
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(2), NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, key.Public(), a.key)
+	ts.Check(err)
+	secret, err := x509.MarshalPKCS8PrivateKey(key)
+	ts.Check(err)
+	ts.Check(os.WriteFile(ts.MkAbs(name+".pem"), pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600))
+	ts.Check(os.WriteFile(ts.MkAbs(name+".key"), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret}), 0o600))
+}
+
 // start NAME ARG...: runs streamd in the background, its log in the file NAME.log.
 func cmdStart(ts *testscript.TestScript, _ bool, args []string) {
 	log, err := os.Create(ts.MkAbs(args[0] + ".log"))
@@ -187,7 +238,7 @@ func cmdStart(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(err)
 	cmd := exec.Command(path, args[1:]...)
 	cmd.Dir, cmd.Stderr, cmd.Stdout = ts.MkAbs("."), log, log
-	cmd.Env = append(os.Environ(), "HOME="+ts.Getenv("HOME"), "NAMESRV_ADDR="+ts.Getenv("NAMESRV_ADDR"), "BROKER="+ts.Getenv("BROKER"), "TMPDIR="+ts.Getenv("TMPDIR"))
+	cmd.Env = append(os.Environ(), "HOME="+ts.Getenv("HOME"), "NAMESRV_ADDR="+ts.Getenv("NAMESRV_ADDR"), "BROKER="+ts.Getenv("BROKER"), "TMPDIR="+ts.Getenv("TMPDIR"), "SECRET="+ts.Getenv("SECRET"))
 	ts.Check(cmd.Start())
 	p := &process{cmd: cmd, done: make(chan struct{})}
 	go func() {

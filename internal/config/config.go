@@ -58,6 +58,9 @@ type Traces struct {
 type Broker struct {
 	Name        string      `yaml:"name" required:"true" doc:"How streams call it."`
 	NameServers NameServers `yaml:"name_servers" doc:"host:port of each name server, as a list or separated by ';' or ','; or one http:// address that lists them. Left out: NAMESRV_ADDR."`
+	AccessKey   string      `yaml:"access_key" doc:"Signs each request for RocketMQ's access control. Needs secret_key."`
+	SecretKey   string      `yaml:"secret_key" secret:"true" doc:"The access key's secret, for instance ${file:/run/secrets/mq}."`
+	TLS         *ClientTLS  `yaml:"tls" doc:"Speaks TLS to name servers and brokers. {} trusts the authorities of the system."`
 	Embedded    *Embedded   `yaml:"embedded" doc:"Starts a broker with its name server in this process, in the place of name_servers. See docs/embedded-broker.md."`
 }
 

@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"net"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -10,7 +11,8 @@ import (
 
 // Dev asks for a config without its clusters: every broker of it becomes an embedded one, with data of its own.
 type Dev struct {
-	Listen string // address of the first one; the others take the ports after it
+	Listen  string // address of the first one; the others take the ports after it
+	DataDir string // folder that gets one for each of them; "" = in memory
 }
 
 // devName is the broker's name when the config names none.
@@ -43,7 +45,7 @@ func replaceBrokers(root *node, dev *Dev) (replaced []string) {
 		if was := describeBroker(b); was != "" {
 			replaced = append(replaced, was)
 		}
-		b.set("embedded", at, devBroker(b.get("embedded"), portAfter(dev.Listen, i)))
+		b.set("embedded", at, devBroker(b.get("embedded"), portAfter(dev.Listen, i), dev.folder(b)))
 		b.entries = slices.DeleteFunc(b.entries, func(e entry) bool { return e.key != "name" && e.key != "embedded" })
 	}
 	return replaced
@@ -75,7 +77,21 @@ func describeBroker(b *node) string {
 	return fmt.Sprintf("brokers[%s]: %s", strings.Trim(nameOf(b), `"`), strings.Join(was, ", "))
 }
 
-func devBroker(was *node, listen string) *node {
+// folder is where the data of one broker is.
+func (d *Dev) folder(b *node) string {
+	name, ok := b.str("name")
+	if d.DataDir == "" || !ok {
+		return ""
+	}
+	return filepath.Join(d.DataDir, strings.Map(func(r rune) rune {
+		if r == '/' || r == 0 {
+			return '_'
+		}
+		return r
+	}, name.text))
+}
+
+func devBroker(was *node, listen, dataDir string) *node {
 	at := Position{Source: "--dev"}
 	e := newMapping(at)
 	for _, key := range devKeys() {
@@ -84,6 +100,7 @@ func devBroker(was *node, listen string) *node {
 		}
 	}
 	e.set("listen", at, newText(listen, at))
+	e.set("data_dir", at, newText(dataDir, at))
 	if e.get("delay_levels") == nil {
 		levels := &node{kind: listNode, pos: at}
 		for _, l := range DevDelayLevels() {

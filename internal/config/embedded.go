@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -15,11 +16,38 @@ import (
 type Embedded struct {
 	Listen      string          `yaml:"listen" default:"127.0.0.1:9876" doc:"Address of name server and broker, which share one listener."`
 	Advertise   string          `yaml:"advertise" doc:"host:port that clients are told. Left out: the address of listen. Needed when that is every address of the machine."`
+	DataDir     string          `yaml:"data_dir" default:"./data" doc:"Folder of messages, offsets, topics and groups. One process at a time uses it. Empty: all is in memory and goes with the process."`
+	Flush       string          `yaml:"flush" default:"sync" enum:"sync,async" doc:"When a message is acknowledged: sync when the disk has it, so that it survives a power loss; async when the operating system has it, so that it survives the end of the process, and a power loss takes what came in the last half second."`
+	Retention   Retention       `yaml:"retention" doc:"What is dropped to make room, read or not. Without either nothing is."`
+	TLS         *ServerTLS      `yaml:"tls" doc:"Makes every client speak TLS. Files are read again on SIGHUP."`
+	ACL         string          `yaml:"acl" doc:"Path of a file in the format of RocketMQ's plain_acl.yml: who may do what. Left out: everybody may do everything. It is read again on SIGHUP."`
 	Topics      []Topic         `yaml:"topics" doc:"Topics that are made at the start when they are not there. Others are made by the first message sent to them."`
 	DelayLevels []time.Duration `yaml:"delay_levels" doc:"Delays of the levels 1, 2, …, which retries go through from level 3 on. Left out: RocketMQ's 18, from 1s to 2h. Short ones are for demonstrations and tests."`
 
 	// Dev says that run --dev made it: it holds no data that anybody needs, and where its port is taken it takes the next.
 	Dev bool `yaml:"-"`
+}
+
+// Retention bounds what an embedded broker keeps.
+type Retention struct {
+	Age  time.Duration `yaml:"age" min:"1m" doc:"Messages that are older are dropped. Left out: no limit."`
+	Size Size          `yaml:"size" min:"64MiB" doc:"When all messages together take more, the oldest are dropped. Left out: no limit."`
+}
+
+// ServerTLS is how an embedded broker proves who it is.
+type ServerTLS struct {
+	Cert     string `yaml:"cert" required:"true" doc:"File with the certificate and those it was signed by, in PEM."`
+	Key      string `yaml:"key" required:"true" doc:"File with the private key, in PEM."`
+	ClientCA string `yaml:"client_ca" doc:"File with the authorities, in PEM, of which clients need a certificate. Left out: clients need none."`
+}
+
+// ClientTLS is how streamd speaks TLS to a cluster.
+type ClientTLS struct {
+	CA         string `yaml:"ca" doc:"File with the authorities that servers' certificates must be from, in PEM. Left out: those of the system."`
+	Cert       string `yaml:"cert" doc:"File with the certificate that servers may ask for, in PEM. Needs key."`
+	Key        string `yaml:"key" doc:"File with its private key, in PEM."`
+	ServerName string `yaml:"server_name" doc:"Name that servers must prove. Left out: the host that was connected to, which for brokers is the one that routes name."`
+	SkipVerify bool   `yaml:"skip_verify" default:"false" doc:"Takes any certificate, so that anybody on the way may read and change everything. A warning at each start."`
 }
 
 // Topic is one topic of an embedded broker.
@@ -50,14 +78,15 @@ func Wildcard(listen string) bool {
 }
 
 // checkEmbedded reports what is wrong with brokers[].embedded.
-func checkEmbedded(b, e *node, listeners map[string]Position, ps *problems) {
+func checkEmbedded(b, e *node, taken map[string]Position, ps *problems) {
 	if e.kind != mappingNode {
 		return // told by the schema
 	}
 	if servers := b.get("name_servers"); servers != nil {
 		ps.add(b.keyPos("name_servers"), "one of the two", "name_servers and embedded (%s) exclude each other", b.keyPos("embedded"))
 	}
-	checkEmbeddedAddress(e, listeners, ps)
+	checkEmbeddedAddress(e, taken, ps)
+	checkSecurity(b, e, ps)
 	topics := map[string]Position{}
 	for _, t := range e.list("topics") {
 		name, ok := t.str("name")
@@ -75,13 +104,54 @@ func checkEmbedded(b, e *node, listeners map[string]Position, ps *problems) {
 	}
 }
 
+// checkSecurity wants streamd's own client to be one that its broker lets in.
+func checkSecurity(b, e *node, ps *problems) {
+	if ca, ok := e.get("tls").str("client_ca"); ok && b.get("name") != nil {
+		if _, has := b.get("tls").str("cert"); !has {
+			ps.add(ca.pos, "tls: {cert: …, key: …} beside embedded", "embedded.tls.client_ca wants a certificate of every client, and streamd itself has none")
+		}
+	}
+}
+
+// checkAccess reports halves of a pair.
+func checkAccess(b *node, ps *problems) {
+	pair(b, "access_key", "secret_key", "", ps)
+	pair(b.get("tls"), "cert", "key", "tls.", ps)
+	if skip, ok := b.get("tls").str("skip_verify"); ok && skip.text == "true" {
+		if ca, ok := b.get("tls").str("ca"); ok {
+			ps.add(skip.pos, "one of the two", "tls.skip_verify takes any certificate, and tls.ca (%s) says which to take", ca.pos)
+		}
+	}
+}
+
+func pair(n *node, one, other, prefix string, ps *problems) {
+	a, hasA := n.str(one)
+	b, hasB := n.str(other)
+	switch {
+	case hasA && !hasB:
+		ps.add(a.pos, other+": … beside it", "%s%s needs %s%s", prefix, one, prefix, other)
+	case hasB && !hasA:
+		ps.add(b.pos, one+": … beside it", "%s%s needs %s%s", prefix, other, prefix, one)
+	}
+}
+
 // maxDelayLevels bounds the table: clients send a level in a byte or two, and no sane one has more.
 const maxDelayLevels = 64
 
-func checkEmbeddedAddress(e *node, listeners map[string]Position, ps *problems) {
+func checkEmbeddedAddress(e *node, taken map[string]Position, ps *problems) {
 	advertise, hasAdvertise := e.str("advertise")
 	if hasAdvertise && (!hostPort(advertise.text, true) || Wildcard(advertise.text)) {
 		ps.add(advertise.pos, "the name or address of this machine, and the port", "embedded.advertise: %s is no address that a client can connect to", advertise.quoted(advertise.text))
+	}
+	if dir, ok := e.str("data_dir"); ok {
+		key, at := "data "+filepath.Clean(dir.text), dir.pos
+		if dir.byDefault {
+			at = e.pos
+		}
+		if other, dup := taken[key]; dup {
+			ps.add(at, "data_dir: DIR, another one for each", "embedded.data_dir %s is the folder of the one at %s", dir.quoted(dir.text), other)
+		}
+		taken[key] = at
 	}
 	listen, ok := e.str("listen")
 	switch {
@@ -94,10 +164,10 @@ func checkEmbeddedAddress(e *node, listeners map[string]Position, ps *problems) 
 		ps.add(listen.pos, beside(listen, "advertise", "HOST:PORT"), "embedded.listen: %s is every address of this machine, and clients must be told one", listen.quoted(listen.text))
 	case strings.HasSuffix(listen.text, ":0"):
 	default:
-		if at, dup := listeners[listen.text]; dup {
+		if at, dup := taken[listen.text]; dup {
 			ps.add(listen.pos, "another port", "embedded.listen is the address of the one at %s", at)
 		}
-		listeners[listen.text] = listen.pos
+		taken[listen.text] = listen.pos
 	}
 }
 

@@ -44,13 +44,14 @@ func checkBrokers(root *node, ps *problems) {
 		ps.add(pos, `brokers: [{name: main, name_servers: ["HOST:9876"]}], the environment variable `+namesrvEnv+", or brokers: [{name: local, embedded: {}}]", "no broker is named")
 		return
 	}
-	listeners := map[string]Position{}
+	taken := map[string]Position{} // addresses and folders of embedded brokers
 	for _, b := range root.list("brokers") {
+		checkAccess(b, ps)
 		servers := b.get("name_servers")
 		switch {
 		case b.kind != mappingNode:
 		case b.get("embedded") != nil:
-			checkEmbedded(b, b.get("embedded"), listeners, ps)
+			checkEmbedded(b, b.get("embedded"), taken, ps)
 		case servers == nil:
 			ps.add(b.pos, `name_servers: ["HOST:9876"], the environment variable `+namesrvEnv+", or embedded: {}", "broker %s has no name servers", nameOf(b))
 		case servers.kind == listNode && len(servers.items) == 0:

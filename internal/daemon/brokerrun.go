@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"strings"
 	"syscall"
@@ -37,7 +38,7 @@ func RunBroker(ctx context.Context, o BrokerOptions) error {
 		return fmt.Errorf("starting the broker: %w", err)
 	}
 	b.introduce(o.Out, o.Version)
-	asked := waitForStop(ctx, o.Signals)
+	asked := waitForStop(ctx, o.Signals, func() { b.readAgain(logging.Logger) })
 	stopped := background(b.Close)
 	for {
 		select {
@@ -45,7 +46,11 @@ func RunBroker(ctx context.Context, o BrokerOptions) error {
 			if err != nil {
 				return fmt.Errorf("stopping the broker: %w", err)
 			}
-			fmt.Fprintln(o.Out, "stopped     everything acknowledged is stored")
+			if o.Broker.DataDir == "" {
+				fmt.Fprintln(o.Out, "stopped     what was in memory is gone")
+			} else {
+				fmt.Fprintln(o.Out, "stopped     all is stored in", o.Broker.DataDir)
+			}
 			return nil
 		case s := <-o.Signals:
 			if number, ok := asked.Second(s, time.Now()); ok {
@@ -55,17 +60,28 @@ func RunBroker(ctx context.Context, o BrokerOptions) error {
 	}
 }
 
-func waitForStop(ctx context.Context, signals <-chan os.Signal) lifecycle.Stop {
+// waitForStop waits for the signal that stops, and calls again for each SIGHUP.
+func waitForStop(ctx context.Context, signals <-chan os.Signal, again func()) lifecycle.Stop {
 	for {
 		select {
 		case s := <-signals:
 			if s != syscall.SIGHUP {
 				return lifecycle.Begin(s, time.Now())
 			}
+			again()
 		case <-ctx.Done():
 			return lifecycle.Begin(syscall.SIGTERM, time.Now())
 		}
 	}
+}
+
+// readAgain reads who is let in, and tells how that went.
+func (b *embedded) readAgain(log *slog.Logger) {
+	if err := b.read(); err != nil {
+		log.Error("reload refused; what was read before stays in force", "error", err)
+		return
+	}
+	log.Info("reload applied", "access", b.describe())
 }
 
 // introduce tells a person where the broker is and what clients write.
@@ -74,5 +90,6 @@ func (b *embedded) introduce(out io.Writer, version string) {
 	fmt.Fprintf(out, "streamd broker %s\n", strings.TrimPrefix(version, "streamd "))
 	fmt.Fprintf(out, "listening   %s, name server and broker\n", b.listening())
 	fmt.Fprintf(out, "data        %s\n", b.data())
+	fmt.Fprintf(out, "access      %s\n", b.describe())
 	fmt.Fprintf(out, "clients     name_servers: [%q]   or NAMESRV_ADDR=%s\n", at, at)
 }

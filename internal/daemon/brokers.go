@@ -58,7 +58,12 @@ func (b *brokers) add(ctx context.Context, c *config.Config) error {
 		if err != nil {
 			return fmt.Errorf("naming this member: %w", err)
 		}
-		client, err := rocketmq.New(rocketmq.Config{NameServers: b.servers(entry), Logger: b.log.With("broker", entry.Name), ClientID: id})
+		cc, err := ClientConfig(entry, b.log.With("broker", entry.Name))
+		if err != nil {
+			return fmt.Errorf("broker %s: %w", entry.Name, err)
+		}
+		cc.NameServers, cc.ClientID = b.servers(entry), id
+		client, err := rocketmq.New(cc)
 		if err != nil {
 			return fmt.Errorf("broker %s: %w", entry.Name, err)
 		}
@@ -120,6 +125,17 @@ func (b *brokers) status(c *config.Config) []BrokerStatus {
 		out = append(out, s)
 	}
 	return out
+}
+
+// reread reads who is let in again, of every embedded broker. After an error what was in force stays.
+func (b *brokers) reread() error {
+	var errs []error
+	for name, running := range b.here {
+		if err := running.read(); err != nil {
+			errs = append(errs, fmt.Errorf("broker %s: %w", name, err))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // keep closes the clients, and then the embedded brokers, that c does not name.

@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"os"
 	"slices"
 	"syscall"
 	"time"
 
 	"github.com/streamd/streamd/internal/broker"
+	"github.com/streamd/streamd/internal/broker/store"
 	"github.com/streamd/streamd/internal/config"
 	"github.com/streamd/streamd/internal/exitcode"
 )
@@ -19,19 +19,38 @@ import (
 // embedded is a broker in this process.
 type embedded struct {
 	*broker.Broker
+	*guard
+
 	config *config.Embedded
 }
 
 // startEmbedded starts a broker and makes its topics. Errors are the environment's: port, folder, name.
 func startEmbedded(ctx context.Context, e *config.Embedded, topics []string, log *slog.Logger) (*embedded, error) {
-	c := broker.Config{Address: e.Listen, Advertise: e.Advertise, DelayLevels: e.DelayLevels, Logger: log}
+	g, err := newGuard(e)
+	if err != nil {
+		return nil, err
+	}
+	c := brokerConfig(e, log)
+	c.Access, c.TLS = g.access(), g.secure()
 	c.Listen = func(address string) (net.Listener, error) { return listenBroker(ctx, address, e.Dev) }
-	b := &embedded{broker.New(c), e}
+	b := &embedded{broker.New(c), g, e}
 	if err := b.Start(); err != nil {
-		return nil, exitcode.With(exitcode.Environment, plainly(err, e))
+		return nil, exitcode.With(exitcode.Environment, errors.Join(plainly(err, e), b.Close()))
 	}
 	b.makeTopics(topics)
 	return b, nil
+}
+
+// brokerConfig is what the config says of a broker, but for who is let in.
+func brokerConfig(e *config.Embedded, log *slog.Logger) broker.Config {
+	c := broker.Config{
+		Address: e.Listen, Advertise: e.Advertise, DataDir: e.DataDir, DelayLevels: e.DelayLevels,
+		RetainAge: e.Retention.Age, RetainBytes: int64(e.Retention.Size), Logger: log,
+	}
+	if e.Flush == "async" {
+		c.Flush = store.FlushAsync
+	}
+	return c
 }
 
 // listenBroker listens where the broker shall be. One of a trial takes the next free port when its own is taken.
@@ -42,15 +61,13 @@ func listenBroker(ctx context.Context, address string, dev bool) (net.Listener, 
 	return (&net.ListenConfig{}).Listen(ctx, "tcp", address) //nolint:wrapcheck // the broker says what it listens for
 }
 
-// plainly says what to do about an error of the start.
+// plainly says what to do about an address; the store says it of its folder.
 func plainly(err error, e *config.Embedded) error {
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
 		return fmt.Errorf("%w; another process has that port: stop it, or listen on another one", err)
 	case errors.Is(err, syscall.EADDRNOTAVAIL):
 		return fmt.Errorf("%w; this machine does not have the address of %s: listen on one that it has", err, e.Listen)
-	case errors.Is(err, os.ErrPermission):
-		return fmt.Errorf("%w; this user may not do that", err)
 	}
 	return err
 }
@@ -90,12 +107,24 @@ func (b *embedded) listening() string {
 	return b.config.Listen
 }
 
-// data says where the messages are.
-func (b *embedded) data() string { return "in memory: it goes with this process" }
+// data says where the messages are, and when one counts as stored.
+func (b *embedded) data() string {
+	if b.config.DataDir == "" {
+		return "in memory: it goes with this process"
+	}
+	text := b.config.DataDir + ", flush " + b.config.Flush
+	if b.config.Retention.Age > 0 {
+		text += ", for " + b.config.Retention.Age.String()
+	}
+	if b.config.Retention.Size > 0 {
+		text += ", at most " + b.config.Retention.Size.String()
+	}
+	return text
+}
 
 // tell logs that the broker is there.
 func (b *embedded) tell(log *slog.Logger, name string) {
-	attrs := []any{"name", name, "address", b.address(), "data", b.data()}
+	attrs := []any{"name", name, "address", b.address(), "data", b.data(), "access", b.describe()}
 	if b.config.Dev {
 		attrs = append(attrs, "for", "development only")
 	}
@@ -108,7 +137,7 @@ func (b *embedded) tell(log *slog.Logger, name string) {
 // status is what people are told of the broker.
 func (b *embedded) status() *EmbeddedStatus {
 	return &EmbeddedStatus{
-		Address: b.address(), Listen: b.listening(), Data: b.data(), Dev: b.config.Dev, DelayLevels: texts(b.config.DelayLevels),
+		Address: b.address(), Listen: b.listening(), Data: b.data(), Access: b.describe(), Dev: b.config.Dev, DelayLevels: texts(b.config.DelayLevels),
 		Topics: len(b.Topics()), Connections: b.Connections(), HeldPulls: b.HeldPulls(), Delayed: b.Delayed(),
 	}
 }

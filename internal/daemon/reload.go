@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/streamd/streamd/internal/config"
-	"github.com/streamd/streamd/internal/uses"
 )
 
 // needsRestart lists what differs and cannot be changed in a running process.
@@ -41,6 +40,8 @@ func needsRestart(old, c *config.Config) []string {
 			keys = append(keys, "brokers["+b.Name+"].name_servers")
 		} else if !sameEmbedded(o.Embedded, b.Embedded) {
 			keys = append(keys, "brokers["+b.Name+"].embedded")
+		} else if o.AccessKey != b.AccessKey || o.SecretKey != b.SecretKey || !reflect.DeepEqual(o.TLS, b.TLS) {
+			keys = append(keys, "brokers["+b.Name+"].access_key, secret_key or tls")
 		}
 	}
 	return keys
@@ -70,16 +71,19 @@ func (d *daemon) reload(ctx context.Context) error {
 	if keys := needsRestart(old, c); len(keys) > 0 {
 		return fmt.Errorf("%s changed: that needs a restart; nothing was applied", strings.Join(keys, ", "))
 	}
+	if err := d.brokers.reread(); err != nil {
+		return err
+	}
 	if sameConfig(old, c) {
 		return errUnchanged
 	}
-	next, undo, err := d.prepare(ctx, old, c)
+	next, err := d.prepare(ctx, old, c)
 	if err != nil {
 		return err
 	}
 	if err := d.engine.Apply(ctx, next); err != nil {
-		undo(context.WithoutCancel(ctx))
-		return errors.Join(err, d.brokers.keep(context.WithoutCancel(ctx), old))
+		undo := context.WithoutCancel(ctx)
+		return errors.Join(err, d.plugins.change(undo, old, c), d.brokers.keep(undo, old))
 	}
 	d.plugins.drop(c, old) //nolint:contextcheck // draining has its own limit
 	if err := d.brokers.keep(ctx, c); err != nil {
@@ -94,7 +98,7 @@ func sameConfig(a, b *config.Config) bool {
 	x, y := *a, *b
 	x.Handlers, y.Handlers, x.Streams, y.Streams = nil, nil, nil, nil
 	return reflect.DeepEqual(x, y) &&
-		slices.EqualFunc(a.Handlers, b.Handlers, func(p, q config.Handler) bool { return uses.OfHandler(&p).Same(uses.OfHandler(&q)) }) &&
+		slices.EqualFunc(a.Handlers, b.Handlers, func(p, q config.Handler) bool { return p.Name == q.Name && sameHandler(&p, &q) }) &&
 		slices.EqualFunc(a.Streams, b.Streams, sameStream)
 }
 

@@ -44,6 +44,7 @@ type EmbeddedStatus struct {
 	Address     string   `json:"address"` // what clients are told
 	Listen      string   `json:"listen"`
 	Data        string   `json:"data"`
+	Access      string   `json:"access"`                 // who is let in
 	Dev         bool     `json:"dev,omitempty"`          // made by run --dev
 	DelayLevels []string `json:"delay_levels,omitempty"` // when they are not RocketMQ's
 	Topics      int      `json:"topics"`                 // RocketMQ's own included

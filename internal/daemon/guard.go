@@ -1,0 +1,109 @@
+package daemon
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/netip"
+	"sync/atomic"
+
+	"github.com/streamd/streamd/internal/broker/acl"
+	"github.com/streamd/streamd/internal/config"
+	"github.com/streamd/streamd/internal/exitcode"
+	"github.com/streamd/streamd/internal/rocketmq/wire"
+)
+
+// guard is who an embedded broker lets in. Its files can be read again while it serves. Safe for concurrent use.
+type guard struct {
+	config *config.Embedded
+	rules  atomic.Pointer[acl.List]
+	tls    atomic.Pointer[tls.Config]
+}
+
+func newGuard(e *config.Embedded) (*guard, error) {
+	g := &guard{config: e}
+	return g, g.read()
+}
+
+// read reads the files. After an error what was read before stays in force.
+func (g *guard) read() error {
+	var (
+		rules  *acl.List
+		secure *tls.Config
+		err    error
+	)
+	if g.config.ACL != "" {
+		if rules, err = acl.Read(g.config.ACL); err != nil {
+			return exitcode.With(fileFault(err), err)
+		}
+	}
+	if g.config.TLS != nil {
+		if secure, err = serverTLS(g.config.TLS); err != nil {
+			return exitcode.With(fileFault(err), err)
+		}
+	}
+	g.rules.Store(rules)
+	g.tls.Store(secure)
+	return nil
+}
+
+// fileFault is the exit code of a file that cannot be used: one that cannot be read is the environment's fault.
+func fileFault(err error) int {
+	if _, unread := errors.AsType[*fs.PathError](err); unread {
+		return exitcode.Environment
+	}
+	return exitcode.Usage
+}
+
+func serverTLS(c *config.ServerTLS) (*tls.Config, error) {
+	own, err := tls.LoadX509KeyPair(c.Cert, c.Key)
+	if err != nil {
+		return nil, fmt.Errorf("reading the broker's certificate %s and its key %s: %w", c.Cert, c.Key, err)
+	}
+	out := &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{own}}
+	if c.ClientCA != "" {
+		if out.ClientCAs, err = authorities(c.ClientCA); err != nil {
+			return nil, err
+		}
+		out.ClientAuth = tls.RequireAndVerifyClientCert
+	}
+	return out, nil
+}
+
+// access is broker.Config.Access; nil when everybody may do everything.
+func (g *guard) access() func(netip.Addr, *wire.Command) (string, bool) {
+	if g.config.ACL == "" {
+		return nil
+	}
+	return func(from netip.Addr, cmd *wire.Command) (string, bool) {
+		if refused := g.rules.Load().Check(from, cmd); refused != nil {
+			return refused.Remark, false
+		}
+		return "", true
+	}
+}
+
+// secure is broker.Config.TLS; nil when clients speak plainly.
+func (g *guard) secure() *tls.Config {
+	if g.config.TLS == nil {
+		return nil
+	}
+	return &tls.Config{
+		MinVersion:         tls.VersionTLS12,
+		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return g.tls.Load(), nil },
+	}
+}
+
+// describe says in a word or two who is let in.
+func (g *guard) describe() string {
+	switch {
+	case g.config.ACL != "" && g.config.TLS != nil:
+		return fmt.Sprintf("access control with %d accounts, TLS", g.rules.Load().Accounts())
+	case g.config.ACL != "":
+		return fmt.Sprintf("access control with %d accounts", g.rules.Load().Accounts())
+	case g.config.TLS != nil:
+		return "TLS"
+	}
+	return "open to everybody who can connect"
+}
