@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/streamd/streamd/internal/config"
+	"github.com/streamd/streamd/internal/uses"
 )
 
 // needsRestart lists what differs and cannot be changed in a running process.
@@ -77,13 +78,13 @@ func (d *daemon) reload(ctx context.Context) error {
 	if sameConfig(old, c) {
 		return errUnchanged
 	}
-	next, err := d.prepare(ctx, old, c)
+	next, undo, err := d.prepare(ctx, old, c)
 	if err != nil {
 		return err
 	}
 	if err := d.engine.Apply(ctx, next); err != nil {
-		undo := context.WithoutCancel(ctx)
-		return errors.Join(err, d.plugins.change(undo, old, c), d.brokers.keep(undo, old))
+		undo(context.WithoutCancel(ctx))
+		return errors.Join(err, d.brokers.keep(context.WithoutCancel(ctx), old))
 	}
 	d.plugins.drop(c, old) //nolint:contextcheck // draining has its own limit
 	if err := d.brokers.keep(ctx, c); err != nil {
@@ -98,7 +99,7 @@ func sameConfig(a, b *config.Config) bool {
 	x, y := *a, *b
 	x.Handlers, y.Handlers, x.Streams, y.Streams = nil, nil, nil, nil
 	return reflect.DeepEqual(x, y) &&
-		slices.EqualFunc(a.Handlers, b.Handlers, func(p, q config.Handler) bool { return p.Name == q.Name && sameHandler(&p, &q) }) &&
+		slices.EqualFunc(a.Handlers, b.Handlers, func(p, q config.Handler) bool { return uses.OfHandler(&p).Same(uses.OfHandler(&q)) }) &&
 		slices.EqualFunc(a.Streams, b.Streams, sameStream)
 }
 
