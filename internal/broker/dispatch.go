@@ -123,8 +123,9 @@ func changesNothing(c code) bool {
 	switch c {
 	case wire.ReqPullMessage, wire.ReqLitePullMessage, wire.ReqHeartbeat, wire.ReqLockQueues, wire.ReqUnlockQueues, wire.ReqGetRoute:
 		return true
+	default:
+		return false
 	}
-	return false
 }
 
 // replyStored answers when all that the request changed is stored. An answer of success becomes a refusal if it is not.

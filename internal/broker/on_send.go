@@ -45,8 +45,7 @@ func (s sending) draft(r *remote.Request) *draft {
 func readSending(r *remote.Request) (sending, error) {
 	f := fieldsOf(r)
 	name := func(letter, long string) string {
-		switch r.Command.RequestCode() {
-		case wire.ReqSendMessage, wire.ReqSendReplyMessage:
+		if c := r.Command.RequestCode(); c == wire.ReqSendMessage || c == wire.ReqSendReplyMessage {
 			return long
 		}
 		return letter

@@ -1,6 +1,7 @@
 package broker_test
 
 import (
+	"maps"
 	"strconv"
 	"strings"
 	"testing"
@@ -45,9 +46,7 @@ func TestSend_oddFields(t *testing.T) {
 			"bornTimestamp": 5, "flag": 3, "properties": "TAGS\x01a\x02", "reconsumeTimes": 2, "unitMode": true, "maxReconsumeTimes": 4,
 			"bname": "broker-a", "someNewField": "x",
 		}
-		for k, v := range more {
-			e[k] = v
-		}
+		maps.Copy(e, more)
 		return e
 	}
 	runSteps(t, c, []step{
