@@ -90,8 +90,12 @@ func (s *Store) commit(g *group) (err error) {
 	s.dbMu.RLock()
 	defer s.dbMu.RUnlock()
 	defer func() {
-		if f, ok := recover().(fatal); ok {
-			err = f.error
+		switch thrown := recover().(type) {
+		case nil:
+		case fatal:
+			err = thrown.error
+		default:
+			panic(thrown)
 		}
 	}()
 	if g.batch.Empty() {
@@ -103,7 +107,16 @@ func (s *Store) commit(g *group) (err error) {
 	if err := g.batch.SyncWait(); err != nil {
 		return err
 	}
+	if err := s.failure(); err != nil {
+		return err // Pebble was not told that the log could not be synchronized.
+	}
 	return g.batch.Close()
+}
+
+func (s *Store) failure() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.failed
 }
 
 // tellLoop makes what is stored visible and tells the submitters.

@@ -26,6 +26,7 @@ type disk struct {
 	flush   Flush
 	onStuck func(error)
 	onFail  func(error)
+	onLost  func(error)
 
 	ctx     context.Context //nolint:containedctx // ends the waits of all files
 	cancel  context.CancelFunc
@@ -37,8 +38,8 @@ type disk struct {
 	logs    map[*file]struct{} // under FlushAsync, those that are open
 }
 
-func newDisk(fs vfs.FS, dir string, flush Flush, onStuck, onFail func(error)) *disk {
-	d := &disk{FS: fs, dir: dir, flush: flush, onStuck: onStuck, onFail: onFail, logs: make(map[*file]struct{})}
+func newDisk(fs vfs.FS, dir string, flush Flush, onStuck, onFail, onLost func(error)) *disk {
+	d := &disk{FS: fs, dir: dir, flush: flush, onStuck: onStuck, onFail: onFail, onLost: onLost, logs: make(map[*file]struct{})}
 	d.ctx, d.cancel = context.WithCancel(context.Background())
 	return d
 }
@@ -65,15 +66,29 @@ func (d *disk) Create(name string, category vfs.DiskWriteCategory) (vfs.File, er
 
 // ReuseForWrite is part of vfs.FS.
 func (d *disk) ReuseForWrite(oldName, newName string, category vfs.DiskWriteCategory) (vfs.File, error) {
-	f, err := d.FS.ReuseForWrite(oldName, newName, category)
+	var f vfs.File
+	err := d.insist(func() (err error) {
+		f, err = d.FS.ReuseForWrite(oldName, newName, category)
+		return err
+	})
 	return d.wrap(newName, f, err)
+}
+
+// OpenDir is part of vfs.FS.
+func (d *disk) OpenDir(name string) (vfs.File, error) {
+	f, err := d.FS.OpenDir(name)
+	if err != nil {
+		return nil, err
+	}
+	return &file{File: f, disk: d, name: name, tells: true}, nil
 }
 
 func (d *disk) wrap(name string, f vfs.File, err error) (vfs.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &file{File: f, disk: d, name: name, lazy: d.flush == FlushAsync && strings.HasSuffix(name, ".log")}
+	isLog := strings.HasSuffix(name, ".log")
+	w := &file{File: f, disk: d, name: name, lazy: isLog && d.flush == FlushAsync, tells: isLog}
 	if w.lazy {
 		d.mu.Lock()
 		d.logs[w] = struct{}{}
@@ -90,17 +105,23 @@ func (d *disk) insist(do func() error) error {
 	}
 	d.wait(err)
 	defer d.waitOver()
-	for {
-		pause := time.NewTimer(retryPause)
-		select {
-		case <-pause.C:
-		case <-d.ctx.Done():
-			pause.Stop()
-			return err
-		}
+	for d.pause() {
 		if err = do(); err == nil {
 			return nil
 		}
+	}
+	return err
+}
+
+// pause waits before something is tried again; false: the store is being closed.
+func (d *disk) pause() bool {
+	timer := time.NewTimer(retryPause)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-d.ctx.Done():
+		return false
 	}
 }
 
@@ -159,6 +180,7 @@ type file struct {
 	vfs.File
 	disk  *disk
 	lazy  bool // synchronized by the disk's interval
+	tells bool // a failed synchronization is told to the store and kept from Pebble, which would end the process
 	name  string
 	dirty atomic.Bool
 	// written is how many bytes are in the file.
@@ -186,7 +208,7 @@ func (f *file) Sync() error {
 	if f.lazy {
 		return nil
 	}
-	return f.File.Sync()
+	return f.synced(f.File.Sync())
 }
 
 // SyncData is part of vfs.File.
@@ -194,7 +216,27 @@ func (f *file) SyncData() error {
 	if f.lazy {
 		return nil
 	}
-	return f.File.SyncData()
+	return f.synced(f.File.SyncData())
+}
+
+func (f *file) synced(err error) error {
+	if err == nil || !f.disk.patient.Load() {
+		return err
+	}
+	if strings.HasSuffix(f.name, ".blob") {
+		// Pebble would end the process by a nil pointer. It is kept from going on, nothing of it may follow.
+		f.disk.onLost(fmt.Errorf("synchronizing %s: %w", f.name, err))
+		select {}
+	}
+	if !f.tells {
+		// Pebble writes the file again, at once and for ever: slowly, then, and whoever waits is told.
+		f.disk.wait(err)
+		f.disk.pause()
+		f.disk.waitOver()
+		return err
+	}
+	f.disk.onFail(fmt.Errorf("synchronizing %s: %w", f.name, err))
+	return nil
 }
 
 // SyncTo is part of vfs.File.
@@ -214,5 +256,5 @@ func (f *file) Close() error {
 	delete(f.disk.logs, f)
 	f.disk.mu.Unlock()
 	f.busy.Wait()
-	return errors.Join(f.File.SyncData(), f.File.Close())
+	return errors.Join(f.synced(f.File.SyncData()), f.File.Close())
 }

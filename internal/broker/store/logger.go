@@ -26,10 +26,32 @@ func (l logger) Errorf(format string, args ...any) {
 
 // Fatalf is part of pebble.Logger and does not return.
 func (l logger) Fatalf(format string, args ...any) {
-	err := fmt.Errorf(format, args...)
-	if strings.Contains(format, "fatal commit error") {
-		panic(fatal{err}) // Caught by commit, which holds nothing of Pebble's at that point.
+	err := said(fmt.Sprintf(format, args...), args)
+	if strings.Contains(format, "fatal commit error") || !l.store.disk.patient.Load() {
+		panic(fatal{err}) // Caught by commit, which holds nothing of Pebble's at that point, and by openPebble.
 	}
 	l.store.failForGood(err)
 	runtime.Goexit()
 }
+
+// said is an error with Pebble's text, and the errors it tells of.
+func said(text string, args []any) error {
+	e := &pebbleError{text: text}
+	for _, a := range args {
+		if cause, ok := a.(error); ok {
+			e.causes = append(e.causes, cause)
+		}
+	}
+	return e
+}
+
+type pebbleError struct {
+	text   string
+	causes []error
+}
+
+// Error is Pebble's text.
+func (e *pebbleError) Error() string { return e.text }
+
+// Unwrap returns the errors that the text tells of.
+func (e *pebbleError) Unwrap() []error { return e.causes }

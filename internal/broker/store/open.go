@@ -54,12 +54,15 @@ func (s *Store) openDB() error {
 		return err
 	}
 	s.disk.patient.Store(false)
+	if err := checkClean(s.options.FS, s.options.Dir); err != nil {
+		return plainly(err)
+	}
 	if err := s.prepareLog(); err != nil {
 		return damage(plainly(err))
 	}
 	cache := pebble.NewCache(s.options.CacheBytes)
 	defer cache.Unref()
-	db, err := pebble.Open(s.options.Dir, s.pebbleOptions(cache))
+	db, err := openPebble(s.options.Dir, s.pebbleOptions(cache))
 	if err != nil {
 		return damage(plainly(err))
 	}
@@ -69,11 +72,28 @@ func (s *Store) openDB() error {
 	if err := s.load(db); err != nil {
 		return errors.Join(damage(err), s.closeDB())
 	}
+	if err := forgetClean(s.options.FS, s.options.Dir); err != nil {
+		return errors.Join(plainly(err), s.closeDB())
+	}
 	s.disk.patient.Store(true)
 	if s.options.Flush == FlushSync {
 		return s.forgetSynced() // Pebble has moved out of the logs of before.
 	}
 	return nil
+}
+
+// openPebble is pebble.Open, whose fatal errors are its errors.
+func openPebble(dir string, o *pebble.Options) (db *pebble.DB, err error) {
+	defer func() {
+		switch thrown := recover().(type) {
+		case nil:
+		case fatal:
+			err = thrown.error
+		default:
+			panic(thrown)
+		}
+	}()
+	return pebble.Open(dir, o)
 }
 
 // prepareLog repairs what FlushAsync may leave, and says that it is in use.

@@ -57,7 +57,7 @@ func Open(o Options) (*Store, error) {
 		options: o, clock: newClock(), wake: make(chan struct{}, 1), stored: make(chan *group, 1),
 		lazy: make(map[string][]byte),
 	}
-	s.disk = newDisk(o.FS, o.Dir, o.Flush, s.onStuck, s.fail)
+	s.disk = newDisk(o.FS, o.Dir, o.Flush, s.onStuck, s.fail, s.failForGood)
 	s.space = space{fs: o.FS, dir: o.Dir, least: o.MinFree}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	if err := s.lockFolder(); err != nil {
@@ -98,7 +98,11 @@ func (s *Store) Close() error {
 	s.cancel()
 	s.running.Wait()
 	s.disk.cancel()
-	return errors.Join(s.closeDB(), s.lock.Close())
+	err := s.closeDB()
+	if err == nil && s.failure() == nil {
+		err = writeClean(s.options.FS, s.options.Dir)
+	}
+	return errors.Join(err, s.lock.Close())
 }
 
 // Err is why the store takes nothing at present; nil when it does.

@@ -1,0 +1,100 @@
+package store
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// cleanName is the file that a store writes when it is closed, with the checksums of the files that a reader cannot tell
+// damage in from an end that a power loss tore off: the description and the log. After a crash it is not there, and Pebble's
+// rules decide.
+const cleanName = "CLEAN"
+
+// writeClean notes what the files of a closed store are.
+func writeClean(fs vfs.FS, dir string) error {
+	text, err := describeFiles(fs, dir)
+	if err != nil {
+		return err
+	}
+	f, err := fs.Create(fs.PathJoin(dir, cleanName), vfs.WriteCategoryUnspecified)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(text)
+	return errors.Join(err, f.Sync(), f.Close())
+}
+
+// checkClean compares the files with what they were when the store was closed.
+func checkClean(fs vfs.FS, dir string) error {
+	was, err := readAll(fs, fs.PathJoin(dir, cleanName))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for line := range bytes.Lines(was) {
+		var name string
+		var size int
+		var sum uint32
+		if _, err := fmt.Sscanf(string(line), "%s %d %x\n", &name, &size, &sum); err != nil {
+			continue // CLEAN itself is torn: it says nothing.
+		}
+		content, err := readAll(fs, fs.PathJoin(dir, name))
+		if err != nil {
+			return fmt.Errorf("%w: its file %s cannot be read: restore the folder from a backup: %w", ErrDamaged, name, err)
+		}
+		if len(content) != size || checksum(content) != sum {
+			return fmt.Errorf("%w: its file %s is not as it was written: restore the folder from a backup", ErrDamaged, name)
+		}
+	}
+	return nil
+}
+
+// forgetClean is for a store that is in use.
+func forgetClean(fs vfs.FS, dir string) error {
+	err := fs.Remove(fs.PathJoin(dir, cleanName))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+func describeFiles(fs vfs.FS, dir string) ([]byte, error) {
+	names, err := fs.List(dir)
+	if err != nil {
+		return nil, err
+	}
+	var text bytes.Buffer
+	for _, name := range names {
+		if !strings.HasPrefix(name, "MANIFEST-") && !strings.HasSuffix(name, ".log") {
+			continue
+		}
+		content, err := readAll(fs, fs.PathJoin(dir, name))
+		if err != nil {
+			return nil, err
+		}
+		fmt.Fprintf(&text, "%s %d %x\n", name, len(content), checksum(content))
+	}
+	return text.Bytes(), nil
+}
+
+func checksum(content []byte) uint32 {
+	return crc32.Checksum(content, crc32.MakeTable(crc32.Castagnoli))
+}
+
+func readAll(fs vfs.FS, path string) ([]byte, error) {
+	f, err := fs.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	content, err := io.ReadAll(f)
+	return content, errors.Join(err, f.Close())
+}
