@@ -13,11 +13,22 @@ const settingOrdered = "orderMessageEnable"
 
 // onConfig is 319: the name server's settings as properties text.
 func (n *NameServer) onConfig() *remote.Answer {
-	_, port := hostPort(n.Address())
+	port := n.port()
 	n.mu.Lock()
 	ordered := n.ordered
 	n.mu.Unlock()
 	return withBody([]byte("clusterTest=false\nlistenPort=" + port + "\n" + settingOrdered + "=" + strconv.FormatBool(ordered) + "\n"))
+}
+
+// port is where clients reach the name server: its own listener, or that of a broker that it lives with.
+func (n *NameServer) port() string {
+	_, port := hostPort(n.Address())
+	for _, known := range n.registered() {
+		if _, foreign := known.(*foreignBroker); !foreign && port == "0" {
+			_, port = hostPort(known.brokerData().Addrs[wire.MasterID])
+		}
+	}
+	return port
 }
 
 // onUpdateConfig is 318: changes settings, all or none. What is so already may be written again.

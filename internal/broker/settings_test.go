@@ -54,6 +54,7 @@ func TestSettings_areChangedAllOrNone(t *testing.T) {
 func TestNameServer_toolCodes(t *testing.T) {
 	t.Parallel()
 	b, c := stocked(t)
+	_, port, _ := strings.Cut(b.Address(), ":")
 	runSteps(t, c, []step{
 		{"writable", wire.ReqGetRoute, ext{"topic": "T"}, "", 0, "", []string{`"perm":6`}, nil, nil},
 		{"wipe", wire.ReqWipeWritePerm, ext{"brokerName": "broker-a"}, "", 0, "", nil, nil, nil},
@@ -71,7 +72,7 @@ func TestNameServer_toolCodes(t *testing.T) {
 		{"", wire.ReqGetUnitTopics, nil, "", 0, "", []string{`["U"]`}, nil, nil},
 		{"", wire.ReqGetHasUnitSubTopics, nil, "", 0, "", []string{`["U"]`}, nil, nil},
 		{"", wire.ReqGetHasUnitSubUnunitTopics, nil, "", 0, "", []string{`[]`}, nil, nil},
-		{"", wire.ReqGetNameServerConfig, nil, "", 0, "", []string{"clusterTest=false\n"}, nil, nil},
+		{"", wire.ReqGetNameServerConfig, nil, "", 0, "", []string{"clusterTest=false\n", "listenPort=" + port + "\n"}, nil, nil},
 		{"as it is", wire.ReqUpdateNameServerConfig, nil, "clusterTest=false\n", 0, "", nil, nil, nil},
 		{"another", wire.ReqUpdateNameServerConfig, nil, "clusterTest=true\n", wire.RespInvalidParameter, "no setting clusterTest that can be changed", nil, nil, nil},
 		{"put an order", wire.ReqPutKVConfig, ext{"namespace": "ORDER_TOPIC_CONFIG", "key": "T", "value": "broker-a:4"}, "", 0, "", nil, nil, nil},
