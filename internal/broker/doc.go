@@ -10,12 +10,16 @@
 // Time comes from package time and waiting is done on channels and timers only, so on a memnet.Network a broker runs in
 // the virtual time of testing/synctest.
 //
-// Where it knowingly differs from 5.3.3 (design.md 11 and consumer-semantics.md 9.10 say why): held pulls end at their
-// exact time instead of at a scan every 5 s; delayed and timer messages are delivered at their exact time instead of by a
-// poll; a member that expires is announced to the others; a shortened heartbeat from a member that the broker does not
-// know is asked for the full form; a half message is not stored again before each check, and a transaction ends once;
-// exceptions have texts of our own; a wrong SQL92 expression of a
-// pull is refused instead of ignored; POP, static topics and replicas are not there and their codes answer 3.
+// Where it knowingly differs from 5.3.3 is in docs/embedded-broker.md, section Differences; what it has not, in section
+// Knowingly absent. Beyond what a suite can see (design.md 11 and consumer-semantics.md 9.10 say why): held pulls end at
+// their exact time instead of at a scan every 5 s; a member that expires is announced to the others; a shortened heartbeat
+// from a member that the broker does not know is asked for the full form; a transaction ends once; exceptions have texts
+// of our own.
+//
+// Bounds, so that no client takes what others need: what waits for one client and for all, large frames on their way, held
+// pulls of one connection and in all, what members register, locks, topics, groups, parsed filters, counted keys. Each is a
+// constant beside what it bounds. A client that does not take what it asked for is no longer read from; one that is sent
+// things without asking anew, and takes none of them, is cut.
 //
 // Goroutines: those of package remote. Requests are handled on the reading goroutine of their connection; timers do the
 // rest. State is in tables with a mutex each, held for moments; under one no other is taken, but for the delay schedule,
