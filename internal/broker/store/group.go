@@ -34,12 +34,13 @@ func (g *group) message(number uint32, topic string, p Position, r *Record) {
 	putMessageKey(op.Key, number, p.QueueOffset, p.StoreMillis, r.TagHash)
 	copy(op.Value, r.Raw)
 	_ = op.Finish()
+	at := place{number, p.QueueOffset}
 	for _, key := range r.Keys {
-		op := g.batch.SetDeferred(indexKeySize, 0)
-		putIndexKey(op.Key, hashOf(topic, key), p.StoreMillis, number, p.QueueOffset)
+		op := g.batch.SetDeferred(indexKeySize, placeSize)
+		putIndexKey(op.Key, hashOf(topic, key), p)
+		at.put(op.Value)
 		_ = op.Finish()
 	}
-	at := place{number, p.QueueOffset}
 	if r.Due > 0 {
 		g.set(scheduleKey(r.Due, p.LogOffset), at.append(nil))
 	}

@@ -10,7 +10,7 @@ import (
 //	m queue(4) offset(8) millis(8) tag hash(4)   → the stored message
 //	q topic 0 queue id(4)                        → the queue's number, first offset and next offset
 //	l log offset(8)                              → a run of messages: queue, first offset, count, bytes, millis
-//	i hour(4) hash(8) millis(8) queue(4) offset(8) → nothing; the hash is of topic and key
+//	i hour(4) hash(8) log offset(8)              → queue, offset; the hash is of topic and key
 //	s due millis(8) log offset(8)                → queue, offset
 //	h log offset(8)                              → queue, offset
 //	t table 0 key                                → a value
@@ -33,7 +33,7 @@ const (
 
 const (
 	messageKeySize = 1 + 4 + 8 + 8 + 4
-	indexKeySize   = 1 + 4 + 8 + 8 + 4 + 8
+	indexKeySize   = 1 + 4 + 8 + 8
 	hourMillis     = 3600_000
 )
 
@@ -93,13 +93,11 @@ func indexPrefix(hour uint32, hash uint64) []byte {
 	return order.AppendUint64(order.AppendUint32([]byte{prefixIndex}, hour), hash)
 }
 
-func putIndexKey(k []byte, hash uint64, millis int64, queue uint32, offset int64) {
+func putIndexKey(k []byte, hash uint64, p Position) {
 	k[0] = prefixIndex
-	order.PutUint32(k[1:], hourOf(millis))
+	order.PutUint32(k[1:], hourOf(p.StoreMillis))
 	order.PutUint64(k[5:], hash)
-	order.PutUint64(k[13:], uint64(millis))
-	order.PutUint32(k[21:], queue)
-	order.PutUint64(k[25:], uint64(offset))
+	order.PutUint64(k[13:], uint64(p.LogOffset))
 }
 
 func hourOf(millis int64) uint32 {
@@ -121,6 +119,11 @@ type place struct {
 }
 
 const placeSize = 4 + 8
+
+func (p place) put(v []byte) {
+	order.PutUint32(v, p.queue)
+	order.PutUint64(v[4:], uint64(p.offset))
+}
 
 func (p place) append(v []byte) []byte {
 	return order.AppendUint64(order.AppendUint32(v, p.queue), uint64(p.offset))

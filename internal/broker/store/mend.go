@@ -100,7 +100,7 @@ func tornAt(fs vfs.FS, path string, number uint64) (torn, size int64, err error)
 		}
 		switch {
 		case err == nil:
-		case errors.Is(err, record.ErrInvalidChunk):
+		case errors.Is(err, record.ErrInvalidChunk), errors.Is(err, record.ErrZeroedChunk):
 			return at, info.Size(), nil
 		case errors.Is(err, io.EOF), record.IsInvalidRecord(err):
 			return -1, info.Size(), nil // An end that Pebble recognizes.

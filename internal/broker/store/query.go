@@ -1,8 +1,8 @@
 package store
 
 import (
+	"bytes"
 	"errors"
-	"math"
 
 	"github.com/cockroachdb/pebble/v2"
 )
@@ -41,25 +41,28 @@ func (s *Store) Query(topic, key string, begin, end int64, limit int, has func(r
 func (s *Store) queryHour(
 	db *pebble.DB, it *pebble.Iterator, prefix []byte, topic string, begin, end int64, each func(raw []byte) bool,
 ) error {
-	last := order.AppendUint64(append([]byte(nil), prefix...), uint64(min(max(end, -1), math.MaxInt64-1)+1)) //nolint:gosec // not negative
-	for ok := it.SeekLT(last); ok; ok = it.Prev() {
+	for ok := it.SeekLT(after(prefix)); ok; ok = it.Prev() {
 		k := it.Key()
-		if len(k) != indexKeySize || string(k[:len(prefix)]) != string(prefix) {
+		if len(k) != indexKeySize || !bytes.HasPrefix(k, prefix) {
 			break
 		}
-		if int64(order.Uint64(k[13:])) < begin {
-			break
-		}
-		p, ok := readPlace(k[21:])
-		if !ok || !s.isReadable(topic, p) {
-			continue
-		}
-		_, raw, found, err := entry(db, p.queue, p.offset, true)
+		logOffset := int64(order.Uint64(k[13:]))
+		v, err := it.ValueAndErr()
 		if err != nil {
 			return err
 		}
-		if found && !each(raw) {
-			break
+		p, ok := readPlace(v)
+		if !ok || !s.isReadable(topic, p) {
+			continue
+		}
+		at, raw, found, err := entry(db, p.queue, p.offset, true)
+		switch {
+		case err != nil:
+			return err
+		case !found || at.millis > end || logOffsetOf(raw) != logOffset:
+			continue // Another one has its offset since the queue was cut, or it is too young.
+		case at.millis < begin || !each(raw):
+			return nil
 		}
 	}
 	return it.Error()

@@ -33,7 +33,7 @@ func (s *Store) Scheduled(from, until int64, limit int) (due []Scheduled, next i
 			if err != nil {
 				return err
 			}
-			if e.Raw, err = s.kept(db, v); err != nil {
+			if e.Raw, err = kept(db, v, e.LogOffset); err != nil {
 				return err
 			}
 			due = append(due, e)
@@ -43,14 +43,17 @@ func (s *Store) Scheduled(from, until int64, limit int) (due []Scheduled, next i
 	return due, next, err
 }
 
-// kept reads the message that an entry of schedule or transactions is of; nil when its topic was deleted.
-func (s *Store) kept(db *pebble.DB, value []byte) ([]byte, error) {
+// kept reads the message that an entry of the schedule is of; nil when its topic was deleted or its queue cut.
+func kept(db *pebble.DB, value []byte, logOffset int64) ([]byte, error) {
 	p, ok := readPlace(value)
 	if !ok {
 		return nil, nil
 	}
-	_, raw, _, err := entry(db, p.queue, p.offset, true)
-	return raw, err
+	_, raw, found, err := entry(db, p.queue, p.offset, true)
+	if err != nil || !found || logOffsetOf(raw) != logOffset {
+		return nil, err
+	}
+	return raw, nil
 }
 
 // CountScheduled is how many messages wait.
