@@ -86,8 +86,8 @@ func whatMakes(topic string, err error) string {
 	return "; it is taken up as soon as somebody creates it: mqadmin updateTopic -c CLUSTER -t " + topic + " -r 8 -w 8"
 }
 
-// decideAll looks at the topics and decides in their order. Those whose brokers answer are given to part while others
-// are still silent; the result has all.
+// decideAll looks at the topics and decides in their order. What is decided is given to part while brokers of others
+// are silent or others are being decided; the result has all.
 func (r *round) decideAll(ctx context.Context, c *StreamConfig, names []string, part func([]group.Topic)) []group.Topic {
 	looking, supersede := context.WithCancelCause(ctx)
 	defer supersede(nil)
@@ -115,22 +115,23 @@ func (r *round) decideAll(ctx context.Context, c *StreamConfig, names []string, 
 			supersede(errSuperseded)
 			continue
 		}
-		if decided := r.decideSome(ctx, c, fresh, topics); left > 0 && len(decided) > 0 {
-			part(decided)
-		}
+		r.decideSome(ctx, c, fresh, topics, left, part)
 		fresh = fresh[:0]
 	}
 	return topics
 }
 
-func (r *round) decideSome(ctx context.Context, c *StreamConfig, sights []sight, topics []group.Topic) (decided []group.Topic) {
+// decideSome gives each topic to part as soon as it is decided, all but the round's last: at a hand-over its queues are
+// without an owner, and the strategy's process is asked anew for each topic.
+func (r *round) decideSome(ctx context.Context, c *StreamConfig, sights []sight, topics []group.Topic, left int, part func([]group.Topic)) {
 	slices.SortFunc(sights, func(a, b sight) int { return cmp.Compare(a.index, b.index) })
 	for i := range sights {
 		t := r.topic(ctx, c, &sights[i])
 		topics[sights[i].index] = t
-		decided = append(decided, t)
+		if left > 0 || i < len(sights)-1 {
+			part([]group.Topic{t})
+		}
 	}
-	return decided
 }
 
 // sooner tells a round under way that another one is wanted. It never blocks.
