@@ -46,24 +46,24 @@ func (b *Broker) onReply(r *remote.Request) *remote.Answer {
 	d.properties.set(wire.PropTraceOn, "true")
 	client := d.properties.get(propReplyTo)
 	if client == "" {
-		return b.replied(r, d, "reply message properties["+propReplyTo+"] is null")
+		return b.replied(d, "reply message properties["+propReplyTo+"] is null")
 	}
 	conn, ok := b.members.producerByID(client)
 	if !ok {
-		return b.replied(r, d, "push reply message fail, channel of <"+client+"> not found.")
+		return b.replied(d, "push reply message fail, channel of <"+client+"> not found.")
 	}
 	conn.Call(b.pushReply(s, d), replyTimeout, func(_ *wire.Command, err error) {
 		fault := ""
 		if err != nil {
 			fault = "push reply message to " + client + "fail. " + err.Error()
 		}
-		b.replyStored(r, b.replied(r, d, fault))
+		b.replyStored(r, b.replied(d, fault))
 	})
 	return nil
 }
 
 // replied stores a reply and answers its sender, with an error if the one who asked did not get it.
-func (b *Broker) replied(r *remote.Request, d *draft, fault string) *remote.Answer {
+func (b *Broker) replied(d *draft, fault string) *remote.Answer {
 	position, err := b.put(d)
 	if err != nil {
 		return b.cannotSend(err)

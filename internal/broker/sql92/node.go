@@ -171,7 +171,7 @@ func (n textMatch) eval(p Properties) (value, error) {
 	if err != nil || v.kind != text {
 		return truthOf(false), err
 	}
-	found := false
+	var found bool
 	switch n.operator {
 	case "CONTAINS":
 		found = strings.Contains(v.text, n.part)

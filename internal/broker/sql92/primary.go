@@ -45,8 +45,8 @@ func (p *parser) primary() (node, error) {
 		return constant{kind: text, text: t.text}, p.advance()
 	case t.kind == whole:
 		return p.whole(t)
-	case t.kind == real:
-		return p.real(t)
+	case t.kind == decimal:
+		return p.decimal(t)
 	case t.is("TRUE"), t.is("FALSE"):
 		return constant{kind: boolean, truth: t.text == "TRUE"}, p.advance()
 	case t.is("NULL"):
@@ -83,8 +83,8 @@ func (p *parser) whole(t token) (node, error) {
 	return constant{kind: k, whole: n}, p.advance()
 }
 
-// real refuses zero as RocketMQ does, which takes the smallest double for the least one.
-func (p *parser) real(t token) (node, error) {
+// decimal refuses zero as RocketMQ does, which takes the smallest double for the least one.
+func (p *parser) decimal(t token) (node, error) {
 	f, err := strconv.ParseFloat(t.text, 64)
 	if err != nil {
 		return nil, p.fail(t.at, "%s is too large", t)

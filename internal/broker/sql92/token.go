@@ -15,7 +15,7 @@ const (
 	keyword
 	symbol
 	whole
-	real
+	decimal
 	quoted
 )
 
@@ -117,7 +117,7 @@ func (l *lexer) number() token {
 		l.digits()
 	}
 	if exponent := l.exponent(); point || exponent {
-		return token{real, l.text[at:l.pos], at}
+		return token{decimal, l.text[at:l.pos], at}
 	}
 	if l.text[at] == '0' {
 		l.pos = at + 1
