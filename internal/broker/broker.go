@@ -19,7 +19,7 @@ const maxPending = 32 << 20
 // What may wait for all clients together before the slow ones are no longer read from, and what may have arrived of large
 // frames that are not whole.
 const (
-	maxTotal   = 256 << 20
+	maxTotal   = 128 << 20
 	maxReading = 256 << 20
 )
 
