@@ -34,7 +34,7 @@ func startEmbedded(ctx context.Context, e *config.Embedded, topics []string, log
 	c.Access, c.TLS = g.access(), g.secure()
 	c.Listen = func(address string) (net.Listener, error) { return listenBroker(ctx, address, e.Dev) }
 	b := &embedded{broker.New(c), g, e}
-	if err := b.Start(); err != nil {
+	if err := b.Start(); err != nil { //nolint:contextcheck // looking up a name has its own limit
 		return nil, exitcode.With(exitcode.Environment, errors.Join(plainly(err, e), b.Close()))
 	}
 	b.makeTopics(topics)

@@ -42,16 +42,18 @@ type List struct {
 // Accounts is how many access keys there are.
 func (l *List) Accounts() int { return len(l.accounts) }
 
-// Refusal is why a request is refused: the remark of the answer, whose code is 16.
-type Refusal struct{ Remark string }
+// RefusedError is why a request is refused: the remark of the answer, whose code is 16.
+type RefusedError struct{ Remark string }
 
 // Error is the remark.
-func (r *Refusal) Error() string { return r.Remark }
+func (r *RefusedError) Error() string { return r.Remark }
 
-func refuse(format string, args ...any) *Refusal { return &Refusal{fmt.Sprintf(format, args...)} }
+func refuse(format string, args ...any) *RefusedError {
+	return &RefusedError{fmt.Sprintf(format, args...)}
+}
 
 // Check looks at a request that came from an address. Nil: it is allowed.
-func (l *List) Check(from netip.Addr, cmd *wire.Command) *Refusal {
+func (l *List) Check(from netip.Addr, cmd *wire.Command) *RefusedError {
 	code := cmd.RequestCode()
 	if open(code) || l.white.match(from) {
 		return nil
@@ -85,7 +87,7 @@ func (l *List) Check(from netip.Addr, cmd *wire.Command) *Refusal {
 	return nil
 }
 
-func (a *account) check(n need, from netip.Addr) *Refusal {
+func (a *account) check(n need, from netip.Addr) *RefusedError {
 	kind, have, fallback := "Topic", a.topics, a.defaultTopic
 	if n.group {
 		kind, have, fallback = "Group", a.groups, a.defaultGroup
@@ -100,7 +102,7 @@ func (a *account) check(n need, from netip.Addr) *Refusal {
 	return a.refused(kind, n.name, from, written && owned == deny)
 }
 
-func (a *account) refused(kind, name string, from netip.Addr, denied bool) *Refusal {
+func (a *account) refused(kind, name string, from netip.Addr, denied bool) *RefusedError {
 	why := "no matched policies."
 	if denied {
 		why = "the decision is deny."

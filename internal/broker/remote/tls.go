@@ -1,6 +1,7 @@
 package remote
 
 import (
+	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -29,7 +30,7 @@ func (c *Conn) handshake() error {
 	if err := c.raw.SetDeadline(time.Now().Add(handshakeTimeout)); err != nil {
 		return fmt.Errorf("bounding the handshake: %w", err)
 	}
-	if err := secure.Handshake(); err != nil {
+	if err := secure.HandshakeContext(context.Background()); err != nil {
 		if !errors.Is(err, net.ErrClosed) && !errors.Is(err, io.EOF) {
 			c.server.options.Logger.Warn("a client was not let in", "peer", c.remote.String(), "error", err.Error())
 		}
