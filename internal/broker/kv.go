@@ -9,6 +9,12 @@ import (
 	"github.com/streamd/streamd/internal/rocketmq/wire"
 )
 
+// The most key-value configs of a name server, and the most bytes of one with its names.
+const (
+	maxConfigs     = 10_000
+	maxConfigBytes = 16 << 10
+)
+
 // onPutKV is 100.
 func (n *NameServer) onPutKV(r *remote.Request) *remote.Answer {
 	f := fieldsOf(r)
@@ -16,9 +22,15 @@ func (n *NameServer) onPutKV(r *remote.Request) *remote.Answer {
 	if bad := f.bad(); bad != nil {
 		return bad
 	}
+	if len(namespace)+len(key)+len(value) > maxConfigBytes {
+		return plain(wire.RespSystemError, fmt.Sprintf("the config is longer than %d bytes", maxConfigBytes))
+	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	table := n.kv[namespace]
+	if _, known := table[key]; !known && n.configsLocked() >= maxConfigs {
+		return plain(wire.RespSystemError, fmt.Sprintf("the name server has %d configs, which is the most", maxConfigs))
+	}
 	if table == nil {
 		table = make(map[string]string)
 		n.kv[namespace] = table
@@ -26,6 +38,13 @@ func (n *NameServer) onPutKV(r *remote.Request) *remote.Answer {
 	table[key] = value
 	n.saveLocked(namespace, key, []byte(value))
 	return plain(wire.RespSuccess, "")
+}
+
+func (n *NameServer) configsLocked() (count int) {
+	for _, table := range n.kv {
+		count += len(table)
+	}
+	return count
 }
 
 // onGetKV is 101.

@@ -150,3 +150,43 @@ func TestGroups_areBounded(t *testing.T) {
 		{"a long name by request", wire.ReqUpdateSubscriptionGroup, nil, `{"groupName":"` + strings.Repeat("g", 300) + `"}`, wire.RespInvalidParameter, "longer than 255", nil, nil, nil},
 	})
 }
+
+// TestNameServer_isBounded fills it with configs and with brokers.
+func TestNameServer_isBounded(t *testing.T) {
+	t.Parallel()
+	b := startBroker(t, broker.Config{})
+	c := dialTCP(t, b, "c1")
+	put := func(key, value string) *wire.Command {
+		t.Helper()
+		return c.call(wire.ReqPutKVConfig, ext{"namespace": "N", "key": key, "value": value}, nil)
+	}
+	if a := put("long", strings.Repeat("x", 20_000)); a.Code != 1 {
+		t.Errorf("a long config: %d", a.Code)
+	}
+	for i := range 10_000 {
+		c.oneway(wire.ReqPutKVConfig, ext{"namespace": "N", "key": i, "value": "v"}, nil)
+	}
+	if a := put("more", "v"); a.Code != 1 || !strings.Contains(a.Remark, "10000 configs") {
+		t.Errorf("one more config: %d %q", a.Code, a.Remark)
+	}
+	if a := put("7", "w"); a.Code != 0 {
+		t.Errorf("a known config: %d %q", a.Code, a.Remark)
+	}
+	refused := 0
+	long := strings.Repeat("t", 8<<20)
+	for i := range 8 {
+		body := fmt.Sprintf(`{"topicConfigSerializeWrapper":{"topicConfigTable":{"%s":{"topicName":"T","perm":6}}}}`, long)
+		a := c.call(wire.ReqRegisterBroker, ext{"brokerName": fmt.Sprintf("b%d", i), "brokerAddr": "10.0.0.1:1", "clusterName": "C", "brokerId": 0}, []byte(body))
+		if a.Code == 1 && strings.Contains(a.Remark, "no room") {
+			refused++
+		} else if a.Code != 0 {
+			t.Fatalf("registration %d: %d %q", i+1, a.Code, a.Remark)
+		}
+	}
+	if refused == 0 || refused == 8 {
+		t.Errorf("%d of 8 registrations were refused", refused)
+	}
+	if a := c.call(wire.ReqGetRoute, ext{"topic": "TBW102"}, nil); a.Code != 0 {
+		t.Errorf("route: %d %q", a.Code, a.Remark)
+	}
+}

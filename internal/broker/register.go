@@ -1,6 +1,8 @@
 package broker
 
 import (
+	"errors"
+	"fmt"
 	"hash/crc32"
 	"maps"
 	"slices"
@@ -49,13 +51,44 @@ func (n *NameServer) onRegister(r *remote.Request) *remote.Answer {
 		}
 	}
 	data := wire.BrokerData{Name: name, Cluster: cluster, Addrs: wire.IDTable[string]{id: address}}
-	if !n.register(r.Conn, data, table.Table.Topics) {
-		return headed(wire.RespSystemError, "the broker "+name+" is served by this process")
+	if err := n.register(r.Conn, data, table.Table.Topics); err != nil {
+		return headed(wire.RespSystemError, err.Error())
 	}
 	return headed(wire.RespSuccess, "")
 }
 
-func (n *NameServer) register(c *remote.Conn, d wire.BrokerData, topics map[string]wire.TopicConfig) bool {
+// maxForeign bounds what brokers register over the wire, in bytes about, and foreignSize is what an entry takes beside its
+// texts.
+const (
+	maxForeign  = 64 << 20
+	foreignSize = 512
+)
+
+func (f *foreignBroker) size() int {
+	size := foreignSize + len(f.data.Name) + len(f.data.Cluster)
+	for _, address := range f.data.Addrs {
+		size += foreignSize + len(address)
+	}
+	for name, c := range f.topics {
+		size += foreignSize + 2*len(name)
+		for k, v := range c.Attributes {
+			size += len(k) + len(v)
+		}
+	}
+	return size
+}
+
+// foreignLocked is the size of all brokers that registered over the wire but one.
+func (n *NameServer) foreignLocked(except string) (size int) {
+	for name, known := range n.brokers {
+		if foreign, ok := known.(*foreignBroker); ok && name != except {
+			size += foreign.size()
+		}
+	}
+	return size
+}
+
+func (n *NameServer) register(c *remote.Conn, d wire.BrokerData, topics map[string]wire.TopicConfig) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	next := &foreignBroker{conn: c, data: d, topics: make(map[string]wire.TopicConfig)}
@@ -69,12 +102,15 @@ func (n *NameServer) register(c *remote.Conn, d wire.BrokerData, topics map[stri
 			}
 		}
 	default:
-		return false
+		return fmt.Errorf("the broker %s is served by this process", d.Name)
 	}
 	maps.Copy(next.topics, topics)
+	if n.foreignLocked(d.Name)+next.size() > maxForeign {
+		return errors.New("the name server has no room for more brokers and topics")
+	}
 	n.brokers[d.Name] = next
 	delete(n.wiped, d.Name)
-	return true
+	return nil
 }
 
 // onUnregisterBroker is 104.
