@@ -26,12 +26,12 @@ func absent(c code) string {
 		return absentPOP
 	case wire.ReqUpdateStaticTopic:
 		return absentStatic
-	case wire.ReqGetBrokerHAStatus, wire.ReqResetMasterFlushOffset, wire.ReqAddBroker, wire.ReqRemoveBroker, wire.ReqGetAllDelayOffset,
+	case wire.ReqResetMasterFlushOffset, wire.ReqAddBroker, wire.ReqRemoveBroker, wire.ReqGetAllDelayOffset,
 		60, 61, 905, 906:
 		return absentReplicas
 	case wire.ReqGetBrokerEpoch, 1001, 1002, 1003, 1004, 1005, 1006, 1008, 1009, 1010, 1011, 1012, 1013:
 		return absentController
-	case wire.ReqUpdateColdData, wire.ReqRemoveColdData, wire.ReqGetColdData, wire.ReqSetCommitLogReadMode:
+	case wire.ReqUpdateColdData, wire.ReqRemoveColdData, wire.ReqSetCommitLogReadMode:
 		return absentColdData
 	case wire.ReqCheckRocksDB, wire.ReqExportRocksDB:
 		return absentRocksDB

@@ -37,7 +37,9 @@ func (b *Broker) onConsumeDirectly(r *remote.Request) *remote.Answer {
 	}
 	fields := append(wire.Fields(nil), r.Command.Ext...)
 	fields.Set("brokerName", b.config.Name)
-	fields.Set("topicSysFlag", "0")
+	if f.optional("topic") != "" {
+		fields.Set("topicSysFlag", "0")
+	}
 	fields.Set("groupSysFlag", "0")
 	return b.relay(r, fields, m.Raw)
 }

@@ -263,7 +263,7 @@ func TestAbsent_saysWhy(t *testing.T) {
 	_, c := stocked(t)
 	for code, want := range map[wire.RequestCode]string{
 		wire.ReqPopMessage: "no POP", wire.ReqAckMessage: "no POP", wire.ReqBatchAckMessage: "no POP", wire.ReqUpdateStaticTopic: "no static topics",
-		wire.ReqGetBrokerHAStatus: "no replicas", wire.ReqGetBrokerEpoch: "no controller", wire.ReqGetColdData: "no cold data",
+		wire.ReqResetMasterFlushOffset: "no replicas", wire.ReqGetBrokerEpoch: "no controller", wire.ReqUpdateColdData: "no cold data",
 		wire.ReqCheckRocksDB: "RocksDB", 60: "no replicas", 1005: "no controller", 3001: "accounts", 50: "accounts", 9999: " request type 9999 not supported",
 	} {
 		if a := c.call(code, nil, nil); a.ResponseCode() != wire.RespNotSupported || !strings.Contains(a.Remark, want) {

@@ -81,6 +81,8 @@ func handlers() map[code]handler {
 		wire.ReqResumeCheckHalf:             (*Broker).onResumeCheck,
 		wire.ReqGetAllProducers:             (*Broker).onAllProducers,
 		wire.ReqGroupForbidden:              (*Broker).onForbidden,
+		wire.ReqGetBrokerHAStatus:           (*Broker).onReplicas,
+		wire.ReqGetColdData:                 (*Broker).onColdData,
 		wire.ReqQueryAssignment:             (*Broker).onAssignment,
 		wire.ReqSetMessageRequestMode:       (*Broker).onSetMode,
 		wire.ReqGetAllMessageRequestMode:    (*Broker).onAllModes,

@@ -102,7 +102,7 @@ func (b *Broker) chooseFilter(p *pull) *remote.Answer {
 	case !known:
 		return headed(wire.RespSubscriptionNotExist, "the consumer's group info not exist"+faq)
 	case model == wire.Broadcasting && !b.mayBroadcast(p.group):
-		return headed(wire.RespNoPermission, "the consumer group["+p.group+"] can not consume by broadcast way")
+		return headed(wire.RespNoPermission, "the consumer group["+p.group+"] can not consume by broadcast way", forbidden(4))
 	case b.forbidden.has(groupTopic{p.group, p.topic}):
 		return headed(wire.RespNoPermission, "the consumer group["+p.group+"] is forbidden for topic["+p.topic+"]")
 	case !subscribed:

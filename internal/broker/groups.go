@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/streamd/streamd/internal/rocketmq/wire"
@@ -52,7 +53,7 @@ func (t *groupTable) ensure(name string) (wire.SubscriptionGroup, bool) {
 	if g, ok := t.groups[name]; ok {
 		return g, true
 	}
-	if !t.create || name == "" || len(name) > maxRetryTopic || len(t.groups) >= maxGroups {
+	if !t.create || name == "" || strings.ContainsFunc(name, illegalInName) || len(name) > maxRetryTopic || len(t.groups) >= maxGroups {
 		return wire.SubscriptionGroup{}, false
 	}
 	g := newGroup(name, t.maxRetries)

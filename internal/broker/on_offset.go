@@ -16,7 +16,7 @@ func (b *Broker) onQueryOffset(r *remote.Request) *remote.Answer {
 	if bad := f.bad(); bad != nil {
 		return bad
 	}
-	if offset, ok := b.offsets.query(q); ok {
+	if offset, ok := b.offsets.query(q); ok && offset >= 0 {
 		return headed(wire.RespSuccess, "", number("offset", offset))
 	}
 	first, _, young := b.storage.Bounds(q.topic, q.queue)

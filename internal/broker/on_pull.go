@@ -2,7 +2,6 @@ package broker
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/streamd/streamd/internal/broker/remote"
 	"github.com/streamd/streamd/internal/broker/store"
@@ -43,7 +42,7 @@ func (b *Broker) onPull(r *remote.Request) *remote.Answer {
 	f := fieldsOf(r)
 	p := &pull{
 		request: r, group: f.text("consumerGroup"), topic: f.text("topic"), queue: f.int32("queueId"),
-		offset: f.int64("queueOffset"), max: int(f.int32Or("maxMsgNums", 32)), flags: f.int32("sysFlag"),
+		offset: f.int64("queueOffset"), max: int(f.int32("maxMsgNums")), flags: f.int32("sysFlag"),
 		commit: f.int64Or("commitOffset", 0), suspend: f.int64Or("suspendTimeoutMillis", 0),
 		expression: f.optional("subscription"), kind: f.optional("expressionType"), subscriptionVersion: f.int64Or("subVersion", 0),
 	}
@@ -71,21 +70,21 @@ func (b *Broker) onPull(r *remote.Request) *remote.Answer {
 // checkPull holds the refusals before any subscription is looked at, in RocketMQ's order (consumer-semantics.md 3.6).
 func (b *Broker) checkPull(p *pull) *remote.Answer {
 	if b.tuned.permission.Load()&wire.PermRead == 0 {
-		return headed(wire.RespNoPermission, "the broker["+b.Address()+"] pulling message is forbidden")
+		return headed(wire.RespNoPermission, "the broker["+b.Address()+"] pulling message is forbidden", forbidden(1))
 	}
 	group, ok := b.groups.ensure(p.group)
 	if !ok {
-		return headed(wire.RespGroupNotExist, fmt.Sprintf("subscription group [%s] does not exist, %s", p.group, strings.TrimPrefix(faq, "\n")))
+		return headed(wire.RespGroupNotExist, fmt.Sprintf("subscription group [%s] does not exist, %s", p.group, faq))
 	}
 	if !group.ConsumeEnable {
-		return headed(wire.RespNoPermission, "subscription group no permission, "+p.group)
+		return headed(wire.RespNoPermission, "subscription group no permission, "+p.group, forbidden(2))
 	}
 	topic, ok := b.topics.get(p.topic)
 	if !ok {
 		return headed(wire.RespTopicNotExist, fmt.Sprintf("topic[%s] not exist, apply first please! %s", p.topic, faq))
 	}
 	if topic.Perm&wire.PermRead == 0 {
-		return headed(wire.RespNoPermission, fmt.Sprintf("the topic[%s] pulling message is forbidden", p.topic))
+		return headed(wire.RespNoPermission, fmt.Sprintf("the topic[%s] pulling message is forbidden", p.topic), forbidden(3))
 	}
 	if p.queue < 0 || p.queue >= topic.ReadQueues {
 		return headed(wire.RespInvalidParameter, fmt.Sprintf("queueId[%d] is illegal, topic:[%s] topicConfig.readQueueNums:[%d] consumer:[/%s]",
@@ -93,6 +92,9 @@ func (b *Broker) checkPull(p *pull) *remote.Answer {
 	}
 	return nil
 }
+
+// forbidden tells what it is that forbids a pull (ForbiddenType): 1 the broker, 2 the group, 3 the topic, 4 broadcasting.
+func forbidden(by int64) wire.Field { return number("forbiddenType", by) }
 
 func (b *Broker) mayBroadcast(group string) bool {
 	g, ok := b.groups.get(group)

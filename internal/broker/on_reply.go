@@ -52,10 +52,13 @@ func (b *Broker) onReply(r *remote.Request) *remote.Answer {
 	if !ok {
 		return b.replied(d, "push reply message fail, channel of <"+client+"> not found.")
 	}
-	conn.Call(b.pushReply(s, d), replyTimeout, func(_ *wire.Command, err error) {
+	conn.Call(b.pushReply(s, d), replyTimeout, func(a *wire.Command, err error) {
 		fault := ""
-		if err != nil {
+		switch {
+		case err != nil:
 			fault = "push reply message to " + client + "fail. " + err.Error()
+		case a.ResponseCode() != wire.RespSuccess:
+			fault = "push reply message to " + client + "fail."
 		}
 		b.replyStored(r, b.replied(d, fault))
 	})

@@ -3,6 +3,7 @@ package broker
 import (
 	"fmt"
 	"math/rand/v2"
+	"strconv"
 	"strings"
 	"time"
 
@@ -163,7 +164,12 @@ func (b *Broker) checkOne(r *remote.Request, s sending, d *draft) *remote.Answer
 		return b.refuseSend(wire.RespMessageIllegal, fmt.Sprintf(remarkTooLarge, b.tuned.maxBody.Load()))
 	}
 	now := b.storage.now()
-	if due, ok := timerDue(d.properties, now); ok && due-now > maxTimerDelay.Milliseconds() {
+	if level := d.properties.get(wire.PropDelayLevel); level != "" {
+		if _, err := strconv.Atoi(level); err != nil {
+			return plain(wire.RespSystemError, "the delay level "+strconv.Quote(level)+" is no number")
+		}
+	}
+	if due, ok := timerDue(d.properties, now); timerFault(d.properties) || ok && due-now > maxTimerDelay.Milliseconds() {
 		return b.refuseSend(wire.RespMessageIllegal, remarkTimer)
 	}
 	if wire.IsRetryTopic(s.topic) {

@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"fmt"
 	"strconv"
 
 	"github.com/streamd/streamd/internal/broker/remote"
@@ -15,8 +16,12 @@ func (b *Broker) onEndTransaction(r *remote.Request) *remote.Answer {
 	if bad := f.bad(); bad != nil {
 		return bad
 	}
-	if outcome != wire.SysFlagCommit && outcome != wire.SysFlagRollback {
+	switch outcome {
+	case wire.SysFlagCommit, wire.SysFlagRollback:
+	case 0:
 		return nil
+	default:
+		return plain(wire.RespSystemError, fmt.Sprintf("commitOrRollback is %d: it is 8 for commit, 12 for roll back, 0 for neither yet", outcome))
 	}
 	m, ok := b.lookup(offset)
 	if !ok || string(m.Topic) != wire.HalfTopic {

@@ -35,6 +35,20 @@ func timerDue(p properties, now int64) (int64, bool) {
 	return 0, false
 }
 
+// timerFault tells that a timer is set to what is no number.
+func timerFault(p properties) bool {
+	if p.get(wire.PropDelayLevel) != "" {
+		return false
+	}
+	for _, name := range []string{wire.PropTimerDelaySeconds, wire.PropTimerDelayMillis, wire.PropTimerDeliver} {
+		if text := p.get(name); text != "" {
+			_, err := strconv.ParseInt(text, 10, 64)
+			return err != nil
+		}
+	}
+	return false
+}
+
 // toTimer sends a message that is due in the future by way of the timer topic. What is due already is stored at once.
 func (d *draft) toTimer(now int64) (due int64, waits bool) {
 	due, asked := timerDue(d.properties, now)
