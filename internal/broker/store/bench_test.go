@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -38,7 +39,9 @@ func BenchmarkPut(b *testing.B) {
 	for _, flush := range []store.Flush{store.FlushSync, store.FlushAsync} {
 		b.Run(flush.String(), func(b *testing.B) {
 			s := onDisk(b, store.Options{Flush: flush})
+			before := cpu(b)
 			produce(b, s, b.N, 8, 64)
+			b.ReportMetric((cpu(b)-before)/float64(b.N)*1e6, "cpu-s/M")
 			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "msg/s")
 		})
 	}
@@ -86,6 +89,7 @@ func BenchmarkDrain(b *testing.B) {
 func drain(b *testing.B, s *store.Store) {
 	b.Helper()
 	b.ReportAllocs()
+	before := cpu(b)
 	limits := store.Limits{Messages: 32, Bytes: 256 << 10, Scan: 800}
 	for n, queue, offset := 0, int32(0), int64(0); n < b.N; {
 		r, err := s.Read("T", queue, offset, limits, store.Match{})
@@ -98,7 +102,18 @@ func drain(b *testing.B, s *store.Store) {
 		}
 		n, offset = n+len(r.Messages), r.Next
 	}
+	b.ReportMetric((cpu(b)-before)/float64(b.N)*1e6, "cpu-s/M")
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "msg/s")
+}
+
+// cpu is what this process has used, in seconds: the steadiest figure on a machine that others use.
+func cpu(b *testing.B) float64 {
+	b.Helper()
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano()).Seconds()
 }
 
 // BenchmarkQueues is what 10,000 queues with a message each take.

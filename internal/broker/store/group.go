@@ -17,7 +17,7 @@ type group struct {
 }
 
 func newGroup(db *pebble.DB) *group {
-	return &group{batch: db.NewBatch(), touched: make(map[*queue]bounds)}
+	return &group{batch: db.NewBatch(pebble.WithMaxRetainedSizeBytes(2 * maxGroup)), touched: make(map[*queue]bounds)}
 }
 
 // Errors of a batch that is not indexed come from its size alone, which maxGroup bounds.
