@@ -22,7 +22,7 @@ type lockTable struct {
 }
 
 // maxLocks bounds the locks of all groups, of which each queue of an ordered topic needs one.
-const maxLocks = 1 << 18
+const maxLocks = 1 << 17
 
 // maxLockNames bounds a group's name and its member's id together: no real one is longer.
 const maxLockNames = 1024
