@@ -52,7 +52,7 @@ type lane struct {
 
 	draining     atomic.Bool
 	dirty        atomic.Bool
-	reminded     atomic.Bool // the reporter is on its way
+	reminded     atomic.Bool  // the reporter is on its way
 	outstanding  atomic.Int64 // records that are not reported yet
 	outputCredit atomic.Int64
 
