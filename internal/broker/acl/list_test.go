@@ -73,6 +73,8 @@ func TestPermissions(t *testing.T) {
 		{code: wire.ReqHeartbeat, body: `no JSON`}, // the broker tells that
 		{code: wire.ReqLockQueues, body: `{"consumerGroup":"billing","mqSet":[{"topic":"Invoices","brokerName":"b","queueId":0}]}`, want: fmt.Sprintf(noMatch, "Topic:Invoices")},
 		{code: wire.ReqCheckClientConfig, body: `{"group":"closed","subscriptionData":{"topic":"Orders"}}`, want: fmt.Sprintf(denied, "Group:closed")},
+		{code: wire.ReqQueryAssignment, body: `{"topic":"Audit","consumerGroup":"billing"}`},
+		{code: wire.ReqQueryAssignment, body: `{"topic":"Other","consumerGroup":"billing"}`, want: fmt.Sprintf(noMatch, "Topic:Other")},
 		{code: wire.ReqUpdateAndCreateTopic, ext: "topic=Orders", want: fmt.Sprintf(noMatch, "Cluster:*")},
 		{code: wire.ReqResetOffset, ext: "topic=Orders group=billing", want: fmt.Sprintf(noMatch, "Cluster:*")},
 		{code: wire.ReqRegisterBroker, want: fmt.Sprintf(noMatch, "Cluster:*")},

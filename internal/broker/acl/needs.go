@@ -61,6 +61,8 @@ func needsOf(cmd *wire.Command) ([]need, bool) {
 		return ofClientCheck(cmd.Body)
 	case wire.ReqLockQueues, wire.ReqUnlockQueues:
 		return ofLock(cmd.Body)
+	case wire.ReqQueryAssignment:
+		return ofAssignment(cmd.Body)
 	case wire.ReqQueryMessage:
 		return topicNeed(field("topic"), sub), true
 	case wire.ReqSearchOffsetByTimestamp, wire.ReqGetMaxOffset, wire.ReqGetMinOffset, wire.ReqGetEarliestStoreTime,
@@ -120,6 +122,14 @@ func ofClientCheck(body []byte) ([]need, bool) {
 		return nil, true
 	}
 	return consuming(data.Group, data.SubscriptionData.Topic), true
+}
+
+func ofAssignment(body []byte) ([]need, bool) {
+	var data wire.QueryAssignmentBody
+	if err := wire.DecodeBody(body, &data); err != nil {
+		return nil, true
+	}
+	return consuming(data.Group, data.Topic), true
 }
 
 func ofLock(body []byte) ([]need, bool) {
