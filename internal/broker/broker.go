@@ -84,7 +84,8 @@ func New(c Config) *Broker {
 	b.wireTables(own)
 	b.members.expired = b.onExpired
 	b.delays = newSchedule(b.storage, b.deliver, c.Logger)
-	b.halves.check, b.halves.giveUp = b.checkTransaction, b.abandonTransaction
+	b.halves.check = func(offset int64, times int) { b.quietly(func() { b.checkTransaction(offset, times) }) }
+	b.halves.giveUp = func(offset int64) { b.quietly(func() { b.abandonTransaction(offset) }) }
 	b.server = remote.NewServer(remote.Options{
 		Listen: c.Listen, Address: c.Address, Handle: b.serve, Gone: b.gone, MaxFrame: maxFrame, MaxPending: maxPending,
 		MaxTotal: maxTotal, MaxReading: maxReading,

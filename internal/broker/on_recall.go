@@ -87,7 +87,7 @@ func (b *Broker) onRecall(r *remote.Request) *remote.Answer {
 // recall removes the message that a handle names, if it still waits. The handle's time is the start of the second, rounded
 // as RocketMQ rounds, in which the message is due.
 func (b *Broker) recall(h recallHandle) error {
-	due, _, err := b.storage.scheduled(h.due, h.due+timerTick, math.MaxInt)
+	due, _, err := b.storage.scheduled(h.due, h.due+timerTick, math.MaxInt, math.MaxInt)
 	if err != nil {
 		return err
 	}

@@ -13,8 +13,9 @@ import (
 )
 
 const (
-	// deliverAtOnce is how many messages are delivered by one change.
+	// deliverAtOnce is how many messages are delivered by one change, deliverBytes about how many bytes of them.
 	deliverAtOnce = 256
+	deliverBytes  = 4 << 20
 	// deliverPause is how long delivery waits after the store refused it.
 	deliverPause = time.Second
 )
@@ -99,7 +100,7 @@ func (s *schedule) once() time.Duration {
 	s.mu.Lock()
 	from := s.from
 	s.mu.Unlock()
-	due, next, err := s.storage.scheduled(from, s.storage.now(), deliverAtOnce)
+	due, next, err := s.storage.scheduled(from, s.storage.now(), deliverAtOnce, deliverBytes)
 	if err == nil && len(due) > 0 {
 		err = s.deliver(due)
 	}

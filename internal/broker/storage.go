@@ -145,9 +145,9 @@ func (s *storage) Log() (first, next int64) {
 }
 
 // scheduled is Scheduled of the store.
-func (s *storage) scheduled(from, until int64, limit int) (due []store.Scheduled, next int64, err error) {
+func (s *storage) scheduled(from, until int64, limit, bytes int) (due []store.Scheduled, next int64, err error) {
 	if o := s.opened.Load(); o != nil {
-		return o.Scheduled(from, until, limit)
+		return o.Scheduled(from, until, limit, bytes)
 	}
 	return nil, 0, store.ErrClosed
 }

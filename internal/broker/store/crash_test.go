@@ -124,7 +124,7 @@ func (a *acked) check(t *testing.T, s *store.Store) {
 
 func (a *acked) checkWaiting(t *testing.T, s *store.Store) {
 	t.Helper()
-	due, _, err := s.Scheduled(0, 1<<60, 1<<30)
+	due, _, err := s.Scheduled(0, 1<<60, 1<<30, 1<<30)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"runtime"
@@ -16,7 +17,9 @@ type logger struct {
 
 // Infof is part of pebble.Logger.
 func (l logger) Infof(format string, args ...any) {
-	l.log.Debug("pebble", "said", fmt.Sprintf(format, args...))
+	if l.log.Enabled(context.Background(), slog.LevelDebug) {
+		l.log.Debug("pebble", "said", fmt.Sprintf(format, args...))
+	}
 }
 
 // Errorf is part of pebble.Logger.

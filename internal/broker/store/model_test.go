@@ -282,7 +282,7 @@ func (m *modelTest) compareWaiting() {
 		return int(a.log - b.log)
 	})
 	until := m.random.Int64N(110)
-	due, next, err := m.store.Scheduled(0, until, 1<<30)
+	due, next, err := m.store.Scheduled(0, until, 1<<30, 1<<30)
 	if err != nil {
 		m.Fatal(err)
 	}

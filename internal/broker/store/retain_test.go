@@ -66,7 +66,7 @@ func TestRetain_byAge(t *testing.T) {
 		}
 		checkDense(t, s, "T", 0)
 		checkDense(t, s, "Timer", 0)
-		due, _, err := s.Scheduled(0, 1<<60, 10)
+		due, _, err := s.Scheduled(0, 1<<60, 10, 1<<30)
 		if err != nil || len(due) != 1 || string(decode(t, due[0].Raw).Body) != "waits" {
 			t.Fatalf("scheduled %v, %v", due, err)
 		}
@@ -145,7 +145,7 @@ func TestClock_backAcrossRestarts(t *testing.T) {
 		if now := time.Now().UnixMilli(); s.Now() != now {
 			t.Errorf("what is to wait begins at %d, now is %d", s.Now(), now)
 		}
-		if due, _, err := s.Scheduled(0, last+1000, 10); err != nil || len(due) != 1 {
+		if due, _, err := s.Scheduled(0, last+1000, 10, 1<<30); err != nil || len(due) != 1 {
 			t.Errorf("waiting: %v, %v", due, err)
 		}
 	})

@@ -14,9 +14,10 @@ type Scheduled struct {
 }
 
 // Scheduled returns the messages that are due at until or before, in order of time and then of arrival, from a due time on,
-// at most limit of them; and when the next one behind them is due, 0 when there is none. They stay scheduled until a Change
+// at most limit of them and, but for the first, bytes; and when the next one behind them is due, 0 when there is none. They
+// stay scheduled until a Change
 // says otherwise. A schedule entry whose message is gone comes with nil Raw, to be removed likewise.
-func (s *Store) Scheduled(from, until int64, limit int) (due []Scheduled, next int64, err error) {
+func (s *Store) Scheduled(from, until int64, limit, bytes int) (due []Scheduled, next int64, err error) {
 	err = s.view(func(db *pebble.DB) (err error) {
 		it, err := db.NewIter(&pebble.IterOptions{LowerBound: scheduleKey(max(from, 0), 0), UpperBound: []byte{prefixSchedule + 1}})
 		if err != nil {
@@ -25,7 +26,7 @@ func (s *Store) Scheduled(from, until int64, limit int) (due []Scheduled, next i
 		defer func() { err = errors.Join(err, it.Close()) }()
 		for ok := it.First(); ok; ok = it.Next() {
 			e := Scheduled{Due: int64(order.Uint64(it.Key()[1:])), LogOffset: int64(order.Uint64(it.Key()[9:]))}
-			if e.Due > until || len(due) >= limit {
+			if e.Due > until || len(due) >= limit || bytes <= 0 {
 				next = e.Due
 				break
 			}
@@ -36,7 +37,7 @@ func (s *Store) Scheduled(from, until int64, limit int) (due []Scheduled, next i
 			if e.Raw, err = kept(db, v, e.LogOffset); err != nil {
 				return err
 			}
-			due = append(due, e)
+			due, bytes = append(due, e), bytes-len(e.Raw)
 		}
 		return it.Error()
 	})
