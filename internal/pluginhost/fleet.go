@@ -143,6 +143,9 @@ var errTripped = errors.New("the new version was taken back")
 func (f *fleet) awaitReady(ctx context.Context) error {
 	for {
 		changed := f.host.changed.wait()
+		if f.host.stopping() {
+			return errClosed
+		}
 		ready := 0
 		for _, s := range f.slots {
 			s.mu.Lock()

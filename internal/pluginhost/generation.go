@@ -97,7 +97,7 @@ func (h *Host) newGeneration(f *fleet, id uint64, solo bool, exe *process.Execut
 		return nil, errors.Join(err, g.shared.close(), os.RemoveAll(g.dir))
 	}
 	g.stdio = g.newStdio()
-	g.runner = newRunner(spec.Name, h.spawner, g.processSpec(exe), !spec.TLSOff, g.pump)
+	g.runner = newRunner(spec.Name, h.spawner, g.processSpec(exe), !spec.TLSOff, g.pump, g.doomed)
 	return g, nil
 }
 

@@ -280,6 +280,7 @@ func (h *Host) Close() error {
 		names = append(names, name)
 	}
 	h.mu.Unlock()
+	h.changed.broadcast() // a swap under way gives up
 	var all sync.WaitGroup
 	errs := make([]error, len(names))
 	for i, name := range names {

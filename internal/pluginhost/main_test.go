@@ -19,11 +19,32 @@ import (
 	"github.com/streamd/streamd/internal/pluginhost"
 )
 
-// built holds the path of the plugin that misbehaves, built once for all tests.
-var built struct {
+// The plugins that misbehave, and that use the SDK: each built once for all tests.
+var (
+	faulties = plugin{pkg: "./testplugins/faulty"}
+	authors  = plugin{pkg: "./testplugins/author"}
+)
+
+// plugin is a test plugin.
+type plugin struct {
+	pkg  string
 	once sync.Once
 	path string
 	err  error
+}
+
+func (p *plugin) get(t *testing.T) string {
+	t.Helper()
+	p.once.Do(func() {
+		p.path = filepath.Join(scratch, filepath.Base(p.pkg))
+		if out, err := exec.Command("go", "build", "-o", p.path, p.pkg).CombinedOutput(); err != nil {
+			p.err = fmt.Errorf("building the test plugin: %w: %s", err, out)
+		}
+	})
+	if p.err != nil {
+		t.Fatal(p.err)
+	}
+	return p.path
 }
 
 var scratch string
@@ -45,17 +66,7 @@ func TestMain(m *testing.M) {
 
 func faulty(t *testing.T) string {
 	t.Helper()
-	built.once.Do(func() {
-		built.path = filepath.Join(scratch, "faulty")
-		out, err := exec.Command("go", "build", "-o", built.path, "./testplugins/faulty").CombinedOutput()
-		if err != nil {
-			built.err = fmt.Errorf("building the test plugin: %w: %s", err, out)
-		}
-	})
-	if built.err != nil {
-		t.Fatal(built.err)
-	}
-	return built.path
+	return faulties.get(t)
 }
 
 // logs collects what the host logs.

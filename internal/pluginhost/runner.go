@@ -29,7 +29,8 @@ type runner struct {
 	spawner *process.Spawner
 	spec    process.Spec
 	tls     bool
-	dir     string // where the socket must be
+	dir     string      // where the socket must be
+	doomed  func() bool // its end is decided already
 	pump    *plog.Pump
 
 	process atomic.Pointer[process.Process] // set by Start
@@ -43,8 +44,8 @@ type runner struct {
 	err error // why the handshake failed, in words for the operator
 }
 
-func newRunner(name string, s *process.Spawner, spec process.Spec, tls bool, pump *plog.Pump) *runner {
-	r := &runner{name: name, spawner: s, spec: spec, tls: tls, pump: pump, drained: make(chan struct{})}
+func newRunner(name string, s *process.Spawner, spec process.Spec, tls bool, pump *plog.Pump, doomed func() bool) *runner {
+	r := &runner{name: name, spawner: s, spec: spec, tls: tls, pump: pump, doomed: doomed, drained: make(chan struct{})}
 	r.lineOut, r.lineIn = io.Pipe()
 	return r
 }
@@ -57,6 +58,10 @@ func (r *runner) prepare(cmd *exec.Cmd, dir string) {
 
 // Start executes the process and its readers.
 func (r *runner) Start(context.Context) error {
+	if r.doomed() {
+		r.fail(errUnwanted)
+		return errUnwanted
+	}
 	p, err := r.spawner.Start(&r.spec)
 	if err != nil {
 		r.fail(explainStart(err))
@@ -66,8 +71,14 @@ func (r *runner) Start(context.Context) error {
 	r.readers.Go(func() { _ = r.pump.Stderr(p.Stderr) }) // ends with the pipe; nothing can be done about its error
 	r.readers.Go(func() { r.readStdout(p) })
 	go r.closePipes(p)
+	if r.doomed() { // whoever decided it saw no process; from here on it sees this one
+		return r.Kill(context.Background()) //nolint:contextcheck // a signal
+	}
 	return nil
 }
+
+// errUnwanted is the error of a start that was taken back before there was a process.
+var errUnwanted = errors.New("it is not wanted any more")
 
 // explainStart adds what to do about the few errors that fork and exec have.
 func explainStart(err error) error {

@@ -27,8 +27,10 @@ type slot struct {
 	mu      sync.Mutex
 	status  supervisor.Status
 	gen     *generation // of the present try; nil between tries
+	killed  uint64      // the generation that was to be killed last: it may not be made yet
 	serving bool
 	exe     *process.Executable // of the present try
+	given   bool                // up: nobody frees an exe any more
 	lastErr string
 	lastAt  time.Time
 }
@@ -108,7 +110,7 @@ func (s *slot) do(a supervisor.Action) {
 	case supervisor.Drain:
 		s.host.work.Go(func() { s.drain(a.Generation) })
 	case supervisor.Kill:
-		s.host.work.Go(s.kill)
+		s.host.work.Go(func() { s.kill(a.Generation) })
 	case supervisor.Wake: // done by run, which has the timer
 	}
 }
@@ -132,7 +134,10 @@ func (s *slot) setServing(on bool) {
 func (s *slot) failed(generation uint64, crash bool, err error) {
 	s.note(err.Error())
 	level := slog.LevelError
-	if s.host.stopping() { // it was stopped while it started
+	s.mu.Lock()
+	unwanted := s.killed == generation
+	s.mu.Unlock()
+	if unwanted || s.host.stopping() { // it was stopped while it started
 		level = slog.LevelDebug
 	}
 	s.host.logger.Log(context.Background(), level, "plugin does not start", "plugin", s.fleet.spec.Name, "generation", generation, "error", err)
@@ -155,7 +160,11 @@ func (s *slot) probe(generation uint64) {
 	}
 	s.mu.Lock()
 	old := s.exe
-	s.exe = exe
+	if s.given {
+		old = exe
+	} else {
+		s.exe = exe
+	}
 	s.mu.Unlock()
 	if old != nil {
 		_ = old.Close() // read-only
@@ -174,7 +183,11 @@ func (s *slot) start(generation uint64) {
 	}
 	s.mu.Lock()
 	s.gen = g
+	unwanted := s.killed == generation
 	s.mu.Unlock()
+	if unwanted { // before there was anything to kill
+		g.doom(killedByHost())
+	}
 	crash, err := g.start()
 	if err != nil {
 		s.clear(g)
@@ -192,7 +205,7 @@ func (s *slot) start(generation uint64) {
 	})
 	s.host.work.Go(g.watchMemory)
 	if g.doomed() { // unwanted in the meantime
-		s.kill()
+		s.kill(generation)
 		return
 	}
 	s.tell(supervisor.Event{Kind: supervisor.Started, Generation: generation})
@@ -232,14 +245,20 @@ func (s *slot) drain(generation uint64) {
 	s.tell(supervisor.Event{Kind: supervisor.Drained, Generation: generation})
 }
 
-// kill ends the process of the present try, whatever it is doing.
-func (s *slot) kill() {
+// kill ends a generation, whatever it is doing: one that is still being made ends as soon as it is. It leaves the next one
+// alone: the core may have gone on before the kill comes to it.
+func (s *slot) kill(generation uint64) {
 	s.mu.Lock()
 	g := s.gen
+	s.killed = max(s.killed, generation)
 	s.mu.Unlock()
-	if g != nil {
-		g.stop(frame.Lost{Cause: frame.CauseStopped, Text: "it was stopped or replaced by the host"})
+	if g != nil && g.id == generation {
+		g.stop(killedByHost())
 	}
+}
+
+func killedByHost() frame.Lost {
+	return frame.Lost{Cause: frame.CauseStopped, Text: "it was stopped or replaced by the host"}
 }
 
 // give ends the slot's goroutine and frees its binary. The process must have stopped.
@@ -248,7 +267,7 @@ func (s *slot) give() {
 	<-s.ended
 	s.mu.Lock()
 	exe := s.exe
-	s.exe = nil
+	s.exe, s.given = nil, true
 	s.mu.Unlock()
 	if exe != nil {
 		_ = exe.Close() // read-only

@@ -40,6 +40,7 @@ type traceServers struct {
 	mu      sync.Mutex
 	servers map[string]*traceServer
 	next    int
+	closed  bool // a process that comes up now is stopped at once
 }
 
 func newTraceServers(h *Host, sink TraceSink) *traceServers {
@@ -63,6 +64,9 @@ func (t *traceServers) serve(plugin string) (string, error) {
 	defer t.mu.Unlock()
 	if s := t.servers[plugin]; s != nil {
 		return s.path, nil
+	}
+	if t.closed {
+		return "", nil
 	}
 	t.next++
 	path := filepath.Join(t.host.run.Path, fmt.Sprintf("otlp-%d.sock", t.next))
@@ -95,6 +99,7 @@ func (t *traceServers) stop(plugin string) {
 
 func (t *traceServers) close() {
 	t.mu.Lock()
+	t.closed = true
 	names := make([]string, 0, len(t.servers))
 	for name := range t.servers {
 		names = append(names, name)
