@@ -184,7 +184,7 @@ func (d *daemon) concluded(err error, took time.Duration) error {
 
 // progress tells what a drain waits for.
 func (d *daemon) progress() {
-	if d.engine == nil {
+	if !d.up.Load() { // the start that is being given up may still set the engine
 		return
 	}
 	st := d.engine.Status()

@@ -45,7 +45,7 @@ func (s *stage) start(n int, config string) *daemon {
 	}
 	d.cmd = exec.Command(built.streamd, "run", "-c", config, "--state-dir", d.state) // ended by stop, kill, or the clean-up
 	d.cmd.Stdout, d.cmd.Stderr = log, log
-	d.cmd.Env = append(os.Environ(), "NAMESRV_ADDR=")
+	d.cmd.Env = append(append(os.Environ(), "NAMESRV_ADDR="), s.env...)
 	d.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := d.cmd.Start(); err != nil {
 		s.t.Fatal(err)
@@ -74,6 +74,12 @@ func (d *daemon) kill() {
 func (d *daemon) stop() {
 	d.t.Helper()
 	d.signal(syscall.SIGTERM)
+	d.ends()
+}
+
+// ends waits for the end, and wants exit code 0.
+func (d *daemon) ends() {
+	d.t.Helper()
 	select {
 	case <-d.done:
 	case <-time.After(patience):

@@ -27,6 +27,7 @@ type stage struct {
 	dir     string
 	brokers []*broker.Broker
 	names   string // name server of all brokers; empty: each is its own
+	env     []string
 	streams []*stream
 }
 
