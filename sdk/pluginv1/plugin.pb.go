@@ -402,6 +402,10 @@ func (x *Needs) GetPerMember() bool {
 	return false
 }
 
+// Configure builds an instance from a config. For an instance that is there already it is a change: lanes that are open keep
+// the instance they were opened with, later ones get the new one. A refused change (a diagnostic of SEVERITY_ERROR) must leave
+// the earlier instance in force as it was: the host goes on with it, and does not send its config again. After a change that
+// got no answer, or that another process of the plugin refused, the host sends the earlier config once more.
 type ConfigureRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Instance      string                 `protobuf:"bytes,1,opt,name=instance,proto3" json:"instance,omitempty"` // name under handlers: or of the stream's allocation
