@@ -154,6 +154,7 @@ func load(nameServer, topic, count, size, batch, rate string) error {
 	if err := p.Start(); err != nil {
 		return err
 	}
+	start := time.Now()
 	if v[3] > 0 {
 		err = paced(p, topic, v[0], v[1], v[3])
 	} else {
@@ -162,6 +163,7 @@ func load(nameServer, topic, count, size, batch, rate string) error {
 	if err != nil {
 		return err
 	}
+	fmt.Println("result", time.Since(start).Nanoseconds())
 	fmt.Println("#done")
 	return p.Shutdown()
 }

@@ -5,6 +5,7 @@
 //	gopeer drain NAMESERVER GROUP TOPIC COUNT default|tuned
 //	gopeer latency NAMESERVER GROUP TOPIC COUNT
 //	gopeer deliveries NAMESERVER GROUP TOPIC              prints "got BROKER/QUEUE OFFSET NANOS"; ends at end of input
+//	gopeer workout NAMESERVER BROKER TOPIC                does all that an application can; prints "outcome NAME: TEXT"
 //	gopeer load NAMESERVER TOPIC COUNT SIZE BATCH RATE    RATE 0 = as fast as it goes
 package main
 
@@ -46,8 +47,10 @@ func run(args []string) error {
 		return deliveries(args[1], args[2], args[3])
 	case len(args) == 7 && args[0] == "load":
 		return load(args[1], args[2], args[3], args[4], args[5], args[6])
+	case len(args) == 4 && args[0] == "workout":
+		return workout(args[1], args[2], args[3])
 	default:
-		return fmt.Errorf("usage: gopeer consume NAMESERVER GROUP TOPIC TAGS | produce NAMESERVER TOPIC COUNT SIZE | drain ... | latency ... | load ...")
+		return fmt.Errorf("usage: gopeer consume NAMESERVER GROUP TOPIC TAGS | produce NAMESERVER TOPIC COUNT SIZE | drain ... | latency ... | load ... | workout NAMESERVER BROKER TOPIC")
 	}
 }
 

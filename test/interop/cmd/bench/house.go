@@ -24,6 +24,7 @@ type house struct {
 	streamd []string // the first is measured, the others are shown beside it in the drain's table
 	places  map[string]*place
 	names   int
+	ends    []func() // of what is no cluster
 }
 
 // place is a cluster with an mqadmin.
@@ -62,6 +63,9 @@ func (h *house) close() {
 	for _, p := range h.places {
 		p.admin.Close()
 		p.Close()
+	}
+	for _, end := range h.ends {
+		end()
 	}
 	if err := os.RemoveAll(h.dir); err != nil {
 		note("removing %s: %v", h.dir, err)

@@ -38,7 +38,9 @@ func main() {
 }
 
 // tables lists what there is to measure, in the order of the document.
-func tables() []string { return []string{"drain", "border", "latency", "handover", "allocate"} }
+func tables() []string {
+	return []string{"drain", "border", "latency", "handover", "allocate", "broker"}
+}
 
 func run(ctx context.Context, args []string) error {
 	o, err := parse(args)
@@ -73,6 +75,8 @@ func (h *house) measure(ctx context.Context, what string) error {
 		return h.latency(ctx)
 	case "handover":
 		return h.handover(ctx)
+	case "broker":
+		return h.brokers(ctx)
 	default:
 		fmt.Println("```")
 		defer fmt.Println("```")
