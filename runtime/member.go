@@ -27,6 +27,7 @@ type member struct {
 	inputs  chan group.Input
 	reloads chan struct{} // room for one: pending has changed
 	stops   chan struct{}
+	opened  chan struct{} // the strategy was opened, or could not be
 	ended   chan struct{} // the loop reads inputs no more
 	done    chan struct{}
 	newness *newness
@@ -64,7 +65,7 @@ type change struct{ subscriptions, strategy bool }
 
 func newMember(s *stream) *member {
 	m := &member{
-		s: s, inputs: make(chan group.Input, 16), reloads: make(chan struct{}, 1), stops: make(chan struct{}), ended: make(chan struct{}), done: make(chan struct{}),
+		s: s, inputs: make(chan group.Input, 16), reloads: make(chan struct{}, 1), stops: make(chan struct{}), opened: make(chan struct{}), ended: make(chan struct{}), done: make(chan struct{}),
 		workers: map[Queue]*queue.Worker{}, topics: map[string]Hold{}, digests: map[string]allocate.Digest{}, assign: map[string]Assignment{}, ids: map[string][]string{},
 		watched: map[string]func(){},
 	}
@@ -113,6 +114,9 @@ const (
 	longJoinPause  = 5 * time.Second
 	joinLimit      = 15 * time.Second
 	leaveLimit     = 5 * time.Second
+	// strategyFirst is how long joining waits for the strategy's process: from the moment a group knows a new member the
+	// others let go of its share, and nobody handles that before the member can compute it.
+	strategyFirst = 2 * time.Second
 )
 
 // run is the member's goroutine. The first outcome of joining goes to joined: nil also when it goes on trying.
@@ -120,7 +124,11 @@ func (m *member) run(ctx context.Context, joined chan<- error) {
 	defer close(m.done)
 	ctx, m.cancel = context.WithCancel(ctx)
 	defer m.cancel()
+	m.openStrategy(ctx)
 	if !m.join(ctx, joined) {
+		m.cancel()
+		m.calls.Wait()
+		m.round.close()
 		return
 	}
 	m.loop(ctx)
@@ -130,6 +138,22 @@ func (m *member) run(ctx context.Context, joined chan<- error) {
 	m.calls.Wait()
 	m.leave()       //nolint:contextcheck // also after the second stage of a stop
 	m.round.close() // after the leave: the others wait for the queues, nobody for the strategy's process
+}
+
+// openStrategy begins to open the strategy and waits for it, but not for long: the first round goes on waiting.
+func (m *member) openStrategy(ctx context.Context) {
+	m.calls.Go(func() {
+		defer close(m.opened)
+		m.round.open(ctx)
+	})
+	limit := time.NewTimer(strategyFirst)
+	defer limit.Stop()
+	select {
+	case <-m.opened:
+	case <-limit.C:
+	case <-m.stops:
+	case <-ctx.Done():
+	}
 }
 
 // join tries until the group is joined, a stop comes, or no waiting can mend what is wrong.
@@ -272,6 +296,7 @@ func (m *member) do(ctx context.Context, a group.Action) {
 	switch a.Kind {
 	case group.ActRound:
 		m.calls.Go(func() {
+			<-m.opened // ends with the limit of opening
 			part := func(topics []group.Topic) { m.send(group.Input{Kind: group.InPart, Topics: topics}) }
 			m.send(group.Input{Kind: group.InRound, Topics: m.round.run(ctx, part)})
 			m.round.pollNeighbor(ctx)
