@@ -64,7 +64,7 @@ func (b *Broker) Expire(topic string, queue int32, first int64) {
 // edit changes queues and waits for it. What could not be done is logged.
 func (b *Broker) edit(what string, do func(*store.Store, func(error))) {
 	if err := b.storage.edit(do); err != nil {
-		b.config.Logger.Error(what, "error", err.Error())
+		b.config.Logger.Error("changing queues", "change", what, "error", err.Error())
 	}
 }
 

@@ -60,8 +60,8 @@ func (s *storage) err() error {
 	return store.ErrClosed
 }
 
-// readFailure is what a read that fails throws; dispatch catches it.
-type readFailure struct{ error }
+// readError is what a read that fails throws; dispatch catches it.
+type readError struct{ error }
 
 // reading gives the store to what reads from it.
 func reading[T any](s *storage, read func(*store.Store) (T, error)) (v T) {
@@ -71,7 +71,7 @@ func reading[T any](s *storage, read func(*store.Store) (T, error)) (v T) {
 	}
 	v, err := read(o)
 	if err != nil && !errors.Is(err, store.ErrClosed) {
-		panic(readFailure{err})
+		panic(readError{err})
 	}
 	return v
 }

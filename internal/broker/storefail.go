@@ -27,18 +27,18 @@ func (b *Broker) cannotSend(err error) *remote.Answer {
 }
 
 // answering runs what makes an answer. When the store cannot be read the answer says so.
-func (b *Broker) answering(make func() *remote.Answer) (a *remote.Answer) {
+func (b *Broker) answering(answer func() *remote.Answer) (a *remote.Answer) {
 	defer func() {
 		switch thrown := recover().(type) {
 		case nil:
-		case readFailure:
+		case readError:
 			b.config.Logger.Error("reading the store", "error", thrown.Error())
 			a = b.cannotStore(thrown.error)
 		default:
 			panic(thrown)
 		}
 	}()
-	return make()
+	return answer()
 }
 
 // quietly runs something that no client waits for. When the store cannot be read it ends there.

@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"strconv"
 	"sync"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
 	"github.com/streamd/streamd/internal/broker/store"
 )
 
@@ -31,23 +33,16 @@ func (a *acked) snapshot() *acked {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	c := newAcked()
-	for k, v := range a.messages {
-		c.messages[k] = v
-	}
-	for k := range a.scheduled {
-		c.scheduled[k] = true
-	}
-	for k := range a.halves {
-		c.halves[k] = true
-	}
-	for k, v := range a.values {
-		c.values[k] = v
-	}
+	maps.Copy(c.messages, a.messages)
+	maps.Copy(c.scheduled, a.scheduled)
+	maps.Copy(c.halves, a.halves)
+	maps.Copy(c.values, a.values)
 	return c
 }
 
 // work stores things of all kinds and notes what it was told is stored.
 func (a *acked) work(t *testing.T, s *store.Store, sender int, random *rand.Rand, changes int, stored chan<- struct{}) {
+	t.Helper()
 	key := strconv.Itoa(sender)
 	for range changes {
 		n := 1 + random.IntN(5)
@@ -79,6 +74,7 @@ func (a *acked) next(key string) int {
 }
 
 func (a *acked) note(t *testing.T, appended store.Append, key string, i int) {
+	t.Helper()
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for j, p := range appended.Positions {
@@ -195,11 +191,11 @@ func TestCrash(t *testing.T) {
 
 func crash(t *testing.T, flush store.Flush, kept int) {
 	t.Helper()
-	const senders, changes, rounds = 4, 40, 12
+	const senders, changes, rounds = 4, 25, 6
 	fs, a := vfs.NewCrashableMem(), newAcked()
 	for round := range uint64(rounds) {
 		random := rand.New(rand.NewPCG(round, 3))
-		s := open(t, store.Options{FS: fs, Flush: flush, MemTableBytes: 64 << 10})
+		s := open(t, store.Options{FS: fs, Flush: flush, MemTableBytes: 256 << 10})
 		a.check(t, s)
 		stored := make(chan struct{}, senders*changes)
 		var working sync.WaitGroup

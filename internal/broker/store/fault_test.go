@@ -12,6 +12,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
+
 	"github.com/streamd/streamd/internal/broker/faultfs"
 	"github.com/streamd/streamd/internal/broker/store"
 )
@@ -145,8 +146,12 @@ func TestFailedSync_opensAgain(t *testing.T) {
 func TestFaults_everywhere(t *testing.T) {
 	t.Parallel()
 	for _, fault := range []faultfs.Fault{
-		{Op: faultfs.Create, Suffix: ".log"}, {Op: faultfs.Create, Suffix: ".sst"}, {Op: faultfs.Create, Suffix: ".blob"},
-		{Op: faultfs.Write, Suffix: ".sst"}, {Op: faultfs.Write, Suffix: ".blob"}, {Op: faultfs.Write, Name: "MANIFEST"},
+		{Op: faultfs.Create, Suffix: ".log"},
+		{Op: faultfs.Create, Suffix: ".sst"},
+		{Op: faultfs.Create, Suffix: ".blob"},
+		{Op: faultfs.Write, Suffix: ".sst"},
+		{Op: faultfs.Write, Suffix: ".blob"},
+		{Op: faultfs.Write, Name: "MANIFEST"},
 		{Op: faultfs.Sync, Suffix: ".sst"},
 	} {
 		t.Run(fmt.Sprint(fault.Op, " ", fault.Suffix, fault.Name), func(t *testing.T) {

@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"runtime"
+	goruntime "runtime"
 	"strings"
 )
 
@@ -34,7 +34,7 @@ func (l logger) Fatalf(format string, args ...any) {
 		panic(fatal{err}) // Caught by commit, which holds nothing of Pebble's at that point, and by openPebble.
 	}
 	l.store.failForGood(err)
-	runtime.Goexit()
+	goruntime.Goexit()
 }
 
 // said is an error with Pebble's text, and the errors it tells of.

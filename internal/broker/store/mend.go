@@ -41,8 +41,9 @@ func readSynced(fs vfs.FS, dir string) (log string, offset int64, ok bool, err e
 		return "", 0, false, err
 	}
 	log, number, whole := strings.Cut(strings.TrimSuffix(string(text), "\n"), " ")
-	if offset, err = strconv.ParseInt(number, 10, 64); err != nil || !whole {
-		return "", 0, true, nil
+	offset, torn := strconv.ParseInt(number, 10, 64)
+	if torn != nil || !whole {
+		return "", 0, true, nil //nolint:nilerr // as said
 	}
 	return log, offset, true, nil
 }

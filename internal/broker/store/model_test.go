@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
 	"github.com/streamd/streamd/internal/broker/store"
 )
 
@@ -48,7 +49,7 @@ type modelTest struct {
 // TestModel compares a store with a model over random operations, among them closing it and opening it again.
 func TestModel(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(12) {
+	for seed := range uint64(8) {
 		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
 			t.Parallel()
 			m := &modelTest{T: t, random: rand.New(rand.NewPCG(seed, 11)), fs: vfs.NewMem()}
@@ -101,7 +102,7 @@ func (m *modelTest) reopen() {
 			m.Fatal(err)
 		}
 	}
-	m.store = open(m, store.Options{FS: m.fs, Flush: store.Flush(m.random.IntN(2)), MemTableBytes: 64 << 10, CacheBytes: 1 << 20})
+	m.store = open(m, store.Options{FS: m.fs, Flush: store.Flush(m.random.IntN(2)), MemTableBytes: 256 << 10, CacheBytes: 1 << 20})
 }
 
 func (m *modelTest) append(topic string, queue int32) {
