@@ -62,11 +62,11 @@ func TestEmbedded(t *testing.T) {
 func write(t *testing.T, scenario string, got *brokersuite.Transcript) {
 	t.Helper()
 	path := filepath.Join("testdata", "embedded", scenario+".txt")
-	real, err := brokersuite.Expected(scenario)
+	recorded, err := brokersuite.Expected(scenario)
 	if err != nil {
 		t.Fatal(err)
 	}
-	own := brokersuite.Differing(real, got)
+	own := brokersuite.Differing(recorded, got)
 	if own == "" {
 		if err := os.Remove(path); err != nil && !os.IsNotExist(err) {
 			t.Fatal(err)

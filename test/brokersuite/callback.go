@@ -10,7 +10,9 @@ import (
 
 func callbackScenarios() []Scenario {
 	return []Scenario{
-		{"callback-running-info", runningInfo}, {"callback-consume-directly", consumeDirectly}, {"callback-status", consumerStatus},
+		{"callback-running-info", runningInfo},
+		{"callback-consume-directly", consumeDirectly},
+		{"callback-status", consumerStatus},
 		{"request-reply", requestReply},
 	}
 }
@@ -26,9 +28,7 @@ func (s *session) asked(step string, p *peer, code wire.RequestCode) {
 	n := s.normal()
 	lines := append([]string{fmt.Sprintf("%d oneway=%t", code, all[0].IsOneway())}, n.fields(all[0].Ext)...)
 	if code == wire.ReqConsumeDirectly || code == wire.ReqPushReplyMessage {
-		for _, l := range n.bodyOf(code, all[0].Body) {
-			lines = append(lines, l)
-		}
+		lines = append(lines, n.bodyOf(code, all[0].Body)...)
 	}
 	s.note(step, lines...)
 }
@@ -43,7 +43,7 @@ func (n *normal) bodyOf(code wire.RequestCode, body []byte) []string {
 func runningInfo(s *session) {
 	topic, group := s.topic("T", 1), s.group("G")
 	p := s.peer()
-	s.join(p, "c1", group, 1, s.subscription(topic, "TAG", "*"))
+	s.join(p, "c1", group, 1, s.subscription(topic, "*"))
 	p.answer(wire.ReqGetConsumerRunningInfo, func(*wire.Command) *wire.Command {
 		return &wire.Command{Code: 0, Remark: "mine", Body: []byte(`{"properties":{"a":"1"}}`)}
 	})
@@ -58,7 +58,7 @@ func runningInfo(s *session) {
 	})
 	s.ask("member that refuses", wire.ReqGetConsumerRunningInfo, f, nil)
 	silent := s.peer()
-	s.join(silent, "c2", group, 1, s.subscription(topic, "TAG", "*"))
+	s.join(silent, "c2", group, 1, s.subscription(topic, "*"))
 	s.ask("member that is silent", wire.ReqGetConsumerRunningInfo, f.with(fields{"clientId": s.name("c2")}), nil)
 }
 
@@ -66,7 +66,7 @@ func consumeDirectly(s *session) {
 	topic, group := s.topic("T", 1), s.group("G")
 	id := s.fill(topic, 0, 1, "TAGS", "red")[0]
 	p := s.peer()
-	s.join(p, "c1", group, 1, s.subscription(topic, "TAG", "*"))
+	s.join(p, "c1", group, 1, s.subscription(topic, "*"))
 	p.answer(wire.ReqConsumeDirectly, func(*wire.Command) *wire.Command {
 		return &wire.Command{Code: 0, Body: []byte(`{"autoCommit":true,"consumeResult":"CR_SUCCESS","order":false,"spentTimeMills":1}`)}
 	})
@@ -85,7 +85,7 @@ func consumerStatus(s *session) {
 	s.ask("nobody there", wire.ReqGetConsumerStatus, f, nil)
 	for _, client := range []string{"c1", "c2"} {
 		p := s.peer()
-		s.join(p, client, group, 1, s.subscription(topic, "TAG", "*"))
+		s.join(p, client, group, 1, s.subscription(topic, "*"))
 		p.answer(wire.ReqGetConsumerStatusOfClient, func(*wire.Command) *wire.Command {
 			table := wire.QueueTable[int64]{}
 			if client == "c1" {

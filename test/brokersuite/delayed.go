@@ -56,8 +56,11 @@ func timer(s *session) {
 func timerRefused(s *session) {
 	topic := s.topic("T", 1)
 	for _, c := range []struct{ step, name, value string }{
-		{"four days", "TIMER_DELAY_SEC", "345600"}, {"of text", "TIMER_DELAY_SEC", "soon"}, {"negative", "TIMER_DELAY_SEC", "-5"},
-		{"milliseconds of text", "TIMER_DELAY_MS", "x"}, {"moment of text", "TIMER_DELIVER_MS", "x"},
+		{"four days", "TIMER_DELAY_SEC", "345600"},
+		{"of text", "TIMER_DELAY_SEC", "soon"},
+		{"negative", "TIMER_DELAY_SEC", "-5"},
+		{"milliseconds of text", "TIMER_DELAY_MS", "x"},
+		{"moment of text", "TIMER_DELIVER_MS", "x"},
 		{"moment in four days", "TIMER_DELIVER_MS", fmt.Sprint(time.Now().Add(96 * time.Hour).UnixMilli())},
 	} {
 		s.ask(c.step, wire.ReqSendMessageV2, sendFields(topic, 0, properties("UNIQ_KEY", "u-"+c.step, c.name, c.value)), []byte(c.step), hideQueueOffset)

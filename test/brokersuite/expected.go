@@ -9,7 +9,7 @@ import (
 )
 
 //go:embed testdata
-var testdata embed.FS //nolint:gochecknoglobals // go:embed knows no other place
+var testdata embed.FS
 
 // Expected is what a real RocketMQ 5.3.3 answers in a scenario.
 func Expected(scenario string) (*Transcript, error) { return load("real", scenario) }

@@ -67,14 +67,14 @@ func binaryHeader(s *session) {
 	ask("commit", wire.ReqUpdateConsumerOffset, fields{"consumerGroup": group, "topic": topic, "queueId": 0, "commitOffset": 1}, nil)
 	ask("offset", wire.ReqQueryConsumerOffset, fields{"consumerGroup": group, "topic": topic, "queueId": 0}, nil)
 	ask("unknown code", 999, nil, nil)
-	ask("heartbeat", wire.ReqHeartbeat, nil, s.bytes(s.beat("c1", group, 1, s.subscription(topic, "TAG", "*"))))
+	ask("heartbeat", wire.ReqHeartbeat, nil, s.bytes(s.beat("c1", group, 1, s.subscription(topic, "*"))))
 }
 
 // pop asks for what a broker of RocketMQ 5 has beyond the classic protocol.
 func pop(s *session) {
 	topic, group := s.topic("T", 2), s.group("G")
 	s.fill(topic, 0, 2)
-	s.join(s.main, "c1", group, 1, s.subscription(topic, "TAG", "*"))
+	s.join(s.main, "c1", group, 1, s.subscription(topic, "*"))
 	s.ask("assignment", wire.ReqQueryAssignment, nil, toJSON(s.tb, fields{
 		"clientId": s.name("c1"), "consumerGroup": group, "messageModel": "CLUSTERING", "strategyName": "AVG", "topic": topic,
 	}))

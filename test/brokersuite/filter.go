@@ -108,7 +108,7 @@ func filterSQLBad(s *session) {
 	}
 	s.matches("pull with what cannot be parsed", group, topic, "SQL92", "a >")
 	s.ask("client check of tags", wire.ReqCheckClientConfig, nil, s.bytes(&wire.CheckClientBody{
-		ClientID: s.name("c"), Group: group, SubscriptionData: s.subscription(topic, "TAG", "a || b"),
+		ClientID: s.name("c"), Group: group, SubscriptionData: s.subscription(topic, "a || b"),
 	}))
 	s.ask("client check without body", wire.ReqCheckClientConfig, nil, nil)
 }
@@ -131,7 +131,7 @@ func filterSQLSubscribed(s *session) {
 	sub.SubString = "a < 2"
 	s.join(s.main, "c1", group, 8, sub)
 	pull("changed", f.with(fields{"subVersion": 8}))
-	retry := s.subscription("%RETRY%"+group, "TAG", "*")
+	retry := s.subscription("%RETRY%"+group, "*")
 	s.join(s.main, "c1", group, 9, sub, retry)
 	pull("with the retry topic subscribed", f.with(fields{"subVersion": 9}))
 }

@@ -11,8 +11,14 @@ import (
 
 func groupScenarios() []Scenario {
 	return []Scenario{
-		{"offsets", offsets}, {"offsets-young", offsetsYoung}, {"offsets-by-time", offsetsByTime}, {"locks", locks}, {"heartbeat", heartbeat},
-		{"heartbeat-v2", heartbeatV2}, {"membership", membership}, {"membership-broadcast", membershipBroadcast},
+		{"offsets", offsets},
+		{"offsets-young", offsetsYoung},
+		{"offsets-by-time", offsetsByTime},
+		{"locks", locks},
+		{"heartbeat", heartbeat},
+		{"heartbeat-v2", heartbeatV2},
+		{"membership", membership},
+		{"membership-broadcast", membershipBroadcast},
 	}
 }
 
@@ -55,13 +61,16 @@ func offsets(s *session) {
 		code wire.RequestCode
 		f    fields
 	}{
-		{"max", wire.ReqGetMaxOffset, at}, {"max of an empty queue", wire.ReqGetMaxOffset, at.with(fields{"queueId": 1})},
+		{"max", wire.ReqGetMaxOffset, at},
+		{"max of an empty queue", wire.ReqGetMaxOffset, at.with(fields{"queueId": 1})},
 		{"max of an unknown queue", wire.ReqGetMaxOffset, at.with(fields{"queueId": 9})},
 		{"max of an unknown topic", wire.ReqGetMaxOffset, at.with(fields{"topic": s.name("absent")})},
 		{"max without topic", wire.ReqGetMaxOffset, at.with(fields{"topic": nil})},
-		{"min", wire.ReqGetMinOffset, at}, {"min of an empty queue", wire.ReqGetMinOffset, at.with(fields{"queueId": 1})},
+		{"min", wire.ReqGetMinOffset, at},
+		{"min of an empty queue", wire.ReqGetMinOffset, at.with(fields{"queueId": 1})},
 		{"min of an unknown topic", wire.ReqGetMinOffset, at.with(fields{"topic": s.name("absent")})},
-		{"first time", wire.ReqGetEarliestStoreTime, at}, {"first time of an empty queue", wire.ReqGetEarliestStoreTime, at.with(fields{"queueId": 1})},
+		{"first time", wire.ReqGetEarliestStoreTime, at},
+		{"first time of an empty queue", wire.ReqGetEarliestStoreTime, at.with(fields{"queueId": 1})},
 		{"first time of an unknown topic", wire.ReqGetEarliestStoreTime, at.with(fields{"topic": s.name("absent")})},
 		{"without queue, max", wire.ReqGetMaxOffset, at.with(fields{"queueId": nil})},
 	} {
@@ -103,8 +112,16 @@ func offsetsByTime(s *session) {
 		step   string
 		millis int64
 	}{
-		{"long before", times[0] - 100000}, {"just before the first", times[0] - 1}, {"the first", times[0]}, {"just after the first", times[0] + 1},
-		{"the second", times[1]}, {"the last", times[2]}, {"just after the last", times[2] + 1}, {"long after", times[2] + 100000}, {"zero", 0}, {"negative", -1},
+		{"long before", times[0] - 100000},
+		{"just before the first", times[0] - 1},
+		{"the first", times[0]},
+		{"just after the first", times[0] + 1},
+		{"the second", times[1]},
+		{"the last", times[2]},
+		{"just after the last", times[2] + 1},
+		{"long after", times[2] + 100000},
+		{"zero", 0},
+		{"negative", -1},
 	} {
 		for _, boundary := range []any{nil, "LOWER", "UPPER", "lower", "upper"} {
 			s.ask(fmt.Sprintf("%s, %v", c.step, boundary), wire.ReqSearchOffsetByTimestamp, at.with(fields{"timestamp": c.millis, "boundaryType": boundary}), nil)
@@ -145,12 +162,12 @@ func locks(s *session) {
 
 func heartbeat(s *session) {
 	topic, group := s.topic("T", 1), s.group("G")
-	s.ask("first", wire.ReqHeartbeat, nil, s.bytes(s.beat("c1", group, 1, s.subscription(topic, "TAG", "*"))))
-	s.ask("again", wire.ReqHeartbeat, nil, s.bytes(s.beat("c1", group, 1, s.subscription(topic, "TAG", "*"))))
+	s.ask("first", wire.ReqHeartbeat, nil, s.bytes(s.beat("c1", group, 1, s.subscription(topic, "*"))))
+	s.ask("again", wire.ReqHeartbeat, nil, s.bytes(s.beat("c1", group, 1, s.subscription(topic, "*"))))
 	s.ask("producer only", wire.ReqHeartbeat, nil, s.bytes(&wire.HeartbeatData{
 		ClientID: s.name("p1"), ProducerDataSet: []wire.ProducerData{{GroupName: s.name("PG")}},
 	}))
-	s.ask("unknown group", wire.ReqHeartbeat, nil, s.bytes(s.beat("c2", s.name("new"), 1, s.subscription(topic, "TAG", "*"))))
+	s.ask("unknown group", wire.ReqHeartbeat, nil, s.bytes(s.beat("c2", s.name("new"), 1, s.subscription(topic, "*"))))
 	s.ask("its retry topic", wire.ReqGetTopicConfig, fields{"topic": "%RETRY%" + s.name("new")}, nil)
 	s.ask("its configuration", wire.ReqGetSubscriptionGroupConfig, fields{"group": s.name("new")}, nil)
 	s.routed("%RETRY%" + s.name("new"))
@@ -171,7 +188,7 @@ func heartbeat(s *session) {
 
 func heartbeatV2(s *session) {
 	topic, group := s.topic("T", 1), s.group("G")
-	full := s.beat("c1", group, 1, s.subscription(topic, "TAG", "*"))
+	full := s.beat("c1", group, 1, s.subscription(topic, "*"))
 	print1, err := full.Fingerprint()
 	if err != nil {
 		s.tb.Fatal(err)
@@ -186,7 +203,7 @@ func heartbeatV2(s *session) {
 	short.ConsumerDataSet[0].SubscriptionDataSet = []wire.SubscriptionData{}
 	s.ask("short", wire.ReqHeartbeat, nil, s.bytes(short))
 	s.ask("still subscribed", wire.ReqQuerySubscription, fields{"group": group, "topic": topic}, nil)
-	other := s.beat("c1", group, 2, s.subscription(topic, "TAG", "red"))
+	other := s.beat("c1", group, 2, s.subscription(topic, "red"))
 	if other.HeartbeatFingerprint, err = other.Fingerprint(); err != nil {
 		s.tb.Fatal(err)
 	}
@@ -220,7 +237,7 @@ func (s *session) notices(step string, before map[*peer]int, peers ...*peer) {
 func counts(peers ...*peer) map[*peer]int {
 	m := make(map[*peer]int)
 	for _, p := range peers {
-		m[p] = p.countPushed(wire.ReqNotifyConsumerIDsChanged)
+		m[p] = p.notified()
 	}
 	return m
 }
@@ -228,7 +245,7 @@ func counts(peers ...*peer) map[*peer]int {
 func membership(s *session) {
 	topic, group := s.topic("T", 4), s.group("G")
 	p1, p2, p3 := s.peer(), s.peer(), s.peer()
-	sub := func() wire.SubscriptionData { return s.subscription(topic, "TAG", "*") }
+	sub := func() wire.SubscriptionData { return s.subscription(topic, "*") }
 	s.members("nobody", group)
 	before := counts(p1)
 	s.join(p1, "c1", group, 1, sub())
@@ -238,10 +255,10 @@ func membership(s *session) {
 	s.notices("both hear of the second", before, p1, p2)
 	s.members("two", group)
 	before = counts(p1, p2)
-	s.join(p2, "c2", group, 2, sub(), s.subscription("%RETRY%"+group, "TAG", "*"))
+	s.join(p2, "c2", group, 2, sub(), s.subscription("%RETRY%"+group, "*"))
 	s.notices("both hear of another topic", before, p1, p2)
 	before = counts(p1, p2, p3)
-	s.join(p3, "c3", group, 2, sub(), s.subscription("%RETRY%"+group, "TAG", "*"))
+	s.join(p3, "c3", group, 2, sub(), s.subscription("%RETRY%"+group, "*"))
 	s.notices("three", before, p1, p2, p3)
 	s.ask("connections", wire.ReqGetConsumerConnections, fields{"consumerGroup": group}, nil)
 	before = counts(p1, p2)
@@ -263,14 +280,14 @@ func membership(s *session) {
 	s.join(a, "c1", silent, 1, sub())
 	s.join(b, "c2", silent, 1, sub())
 	s.members("two that are not told", silent)
-	s.note("not told", fmt.Sprint(a.countPushed(wire.ReqNotifyConsumerIDsChanged), " and ", b.countPushed(wire.ReqNotifyConsumerIDsChanged)))
+	s.note("not told", fmt.Sprint(a.notified(), " and ", b.notified()))
 }
 
 func membershipBroadcast(s *session) {
 	topic, group := s.topic("T", 2), s.group("G")
 	p1, p2 := s.peer(), s.peer()
 	for i, p := range []*peer{p1, p2} {
-		b := s.beat(fmt.Sprint("c", i+1), group, 1, s.subscription(topic, "TAG", "*"))
+		b := s.beat(fmt.Sprint("c", i+1), group, 1, s.subscription(topic, "*"))
 		b.ConsumerDataSet[0].MessageModel = wire.Broadcasting
 		s.do(p, wire.ReqHeartbeat, nil, s.bytes(b))
 	}
@@ -279,5 +296,5 @@ func membershipBroadcast(s *session) {
 	s.ask("progress", wire.ReqGetConsumeStats, fields{"consumerGroup": group, "topic": topic}, nil, func(v *view) {
 		v.drop = func(path string) bool { return strings.HasSuffix(path, "/consumeTps") }
 	})
-	s.note("told", fmt.Sprint(slices.Max([]int{p1.countPushed(wire.ReqNotifyConsumerIDsChanged), p2.countPushed(wire.ReqNotifyConsumerIDsChanged)})))
+	s.note("told", fmt.Sprint(slices.Max([]int{p1.notified(), p2.notified()})))
 }

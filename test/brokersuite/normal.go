@@ -76,6 +76,7 @@ func (n *normal) answer(code wire.RequestCode, a *wire.Command, shapes ...shape)
 		v.messages, v.remark = true, true
 	case wire.ReqQueryMessage, wire.ReqViewMessageByID, wire.ReqPopMessage:
 		v.messages = true
+	default:
 	}
 	for _, f := range shapes {
 		f(v)

@@ -198,13 +198,13 @@ func (p *peer) waitPushed(code wire.RequestCode, n int, limit time.Duration) ([]
 	}
 }
 
-// countPushed is how many requests of a code the broker has sent so far.
-func (p *peer) countPushed(code wire.RequestCode) int {
+// notified is how many 40 the broker has sent so far.
+func (p *peer) notified() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	n := 0
 	for _, c := range p.pushed {
-		if c.RequestCode() == code {
+		if c.RequestCode() == wire.ReqNotifyConsumerIDsChanged {
 			n++
 		}
 	}

@@ -165,9 +165,9 @@ func (s *session) beat(client, group string, version int64, subscriptions ...wir
 	}
 }
 
-func (s *session) subscription(topic, kind, expression string) wire.SubscriptionData {
+func (s *session) subscription(topic, expression string) wire.SubscriptionData {
 	s.tb.Helper()
-	d, err := wire.NewSubscriptionData(topic, kind, expression, 1)
+	d, err := wire.NewSubscriptionData(topic, "TAG", expression, 1)
 	if err != nil {
 		s.tb.Fatal(err)
 	}

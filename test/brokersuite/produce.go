@@ -8,8 +8,13 @@ import (
 
 func produceScenarios() []Scenario {
 	return []Scenario{
-		{"produce-v2", produceV2}, {"produce-v1", produceV1}, {"produce-refused", produceRefused}, {"produce-names", produceNames},
-		{"produce-batch", produceBatch}, {"produce-compressed", produceCompressed}, {"produce-oneway", produceOneway},
+		{"produce-v2", produceV2},
+		{"produce-v1", produceV1},
+		{"produce-refused", produceRefused},
+		{"produce-names", produceNames},
+		{"produce-batch", produceBatch},
+		{"produce-compressed", produceCompressed},
+		{"produce-oneway", produceOneway},
 	}
 }
 
@@ -94,11 +99,21 @@ func produceNames(s *session) {
 	s.ask("made with many queues", wire.ReqSendMessageV2, sendFields(many, 0, properties("UNIQ_KEY", "u-many")).with(fields{"d": 64}), []byte("x"))
 	s.ask("its queues", wire.ReqGetTopicConfig, fields{"topic": many}, nil)
 	for _, t := range []struct{ step, topic string }{
-		{"name with a dot", "bs.produce"}, {"name with a blank", "bs produce"}, {"name of 127", strings.Repeat("n", 127)},
-		{"name of 128", strings.Repeat("n", 128)}, {"empty name", ""}, {"schedule topic", wire.ScheduleTopic}, {"half topic", wire.HalfTopic},
-		{"template", wire.DefaultTopic}, {"self test", wire.SelfTestTopic}, {"trace topic", wire.TraceTopic}, {"system name", "rmq_sys_mine"},
-		{"wheel timer", wire.TimerTopic}, {"retry topic of a group that is not there", "%RETRY%" + s.name("absent")},
-		{"dead letters of a group that is not there", "%DLQ%" + s.name("absent")}, {"name with a percent sign", s.name("a%b|c_d")},
+		{"name with a dot", "bs.produce"},
+		{"name with a blank", "bs produce"},
+		{"name of 127", strings.Repeat("n", 127)},
+		{"name of 128", strings.Repeat("n", 128)},
+		{"empty name", ""},
+		{"schedule topic", wire.ScheduleTopic},
+		{"half topic", wire.HalfTopic},
+		{"template", wire.DefaultTopic},
+		{"self test", wire.SelfTestTopic},
+		{"trace topic", wire.TraceTopic},
+		{"system name", "rmq_sys_mine"},
+		{"wheel timer", wire.TimerTopic},
+		{"retry topic of a group that is not there", "%RETRY%" + s.name("absent")},
+		{"dead letters of a group that is not there", "%DLQ%" + s.name("absent")},
+		{"name with a percent sign", s.name("a%b|c_d")},
 	} {
 		send(t.step, t.topic)
 	}

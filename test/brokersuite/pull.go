@@ -9,8 +9,12 @@ import (
 
 func pullScenarios() []Scenario {
 	return []Scenario{
-		{"pull", pullBasics}, {"pull-refused", pullRefused}, {"pull-held", pullHeld}, {"pull-subscribed", pullSubscribed},
-		{"pull-commits", pullCommits}, {"pull-limits", pullLimits},
+		{"pull", pullBasics},
+		{"pull-refused", pullRefused},
+		{"pull-held", pullHeld},
+		{"pull-subscribed", pullSubscribed},
+		{"pull-commits", pullCommits},
+		{"pull-limits", pullLimits},
 	}
 }
 
@@ -75,14 +79,14 @@ func pullRefused(s *session) {
 
 func pullHeld(s *session) {
 	topic, group := s.topic("T", 4), s.group("G")
-	hold := func(queue int, offset int64, more fields) (*peer, <-chan *wire.Command) {
+	hold := func(queue int, more fields) (*peer, <-chan *wire.Command) {
 		p := s.peer()
-		f := pullFields(group, topic, queue, offset).with(fields{"sysFlag": 6, "suspendTimeoutMillis": 20000}).with(more)
+		f := pullFields(group, topic, queue, 0).with(fields{"sysFlag": 6, "suspendTimeoutMillis": 20000}).with(more)
 		return p, p.start(&wire.Command{Code: int32(wire.ReqPullMessage), Ext: f.list()})
 	}
-	p, held := hold(0, 0, nil)
-	tagged, heldTag := hold(1, 0, fields{"subscription": "red"})
-	empty, heldEmpty := hold(2, 0, fields{"suspendTimeoutMillis": 1000})
+	p, held := hold(0, nil)
+	tagged, heldTag := hold(1, fields{"subscription": "red"})
+	empty, heldEmpty := hold(2, fields{"suspendTimeoutMillis": 1000})
 	p.waitOutstanding(s, held)
 	s.send(topic, 1, "blue", "UNIQ_KEY", "u1", "TAGS", "blue")
 	s.send(topic, 1, "red", "UNIQ_KEY", "u2", "TAGS", "red")
@@ -90,7 +94,7 @@ func pullHeld(s *session) {
 	s.record("woken", wire.ReqPullMessage, p.await(held))
 	s.record("woken by its tag", wire.ReqPullMessage, tagged.await(heldTag))
 	s.record("nothing came", wire.ReqPullMessage, empty.await(heldEmpty))
-	gone, _ := hold(3, 0, nil)
+	gone, _ := hold(3, nil)
 	gone.close()
 	s.send(topic, 3, "after", "UNIQ_KEY", "u4")
 	s.readable(topic, 3, 1)
@@ -117,20 +121,20 @@ func pullSubscribed(s *session) {
 	base := pullFields(group, topic, 0, 0).with(fields{"sysFlag": 0, "subscription": nil, "expressionType": nil})
 	pull := func(step string, more fields) { s.ask(step, wire.ReqPullMessage, base.with(more), nil) }
 	pull("no member", nil)
-	s.join(s.main, "c1", group, 100, s.subscription(topic, "TAG", "red"))
+	s.join(s.main, "c1", group, 100, s.subscription(topic, "red"))
 	pull("subscribed", fields{"subVersion": 100})
 	pull("older version", fields{"subVersion": 99})
 	pull("newer version", fields{"subVersion": 101})
 	pull("topic that is not subscribed", fields{"topic": other})
-	s.join(s.main, "c1", group, 101, s.subscription(topic, "TAG", "blue"))
+	s.join(s.main, "c1", group, 101, s.subscription(topic, "blue"))
 	pull("another tag", fields{"subVersion": 101})
-	s.join(s.main, "c1", group, 50, s.subscription(topic, "TAG", "red"))
+	s.join(s.main, "c1", group, 50, s.subscription(topic, "red"))
 	pull("a lower version changes nothing", fields{"subVersion": 50})
-	s.join(s.main, "c1", group, 102, s.subscription(topic, "TAG", "*"))
+	s.join(s.main, "c1", group, 102, s.subscription(topic, "*"))
 	pull("everything", fields{"subVersion": 102})
 	pull("the expression of the pull counts", fields{"sysFlag": 4, "subscription": "blue", "subVersion": 102})
 	p := s.peer()
-	b := s.beat("c2", s.group("broadcast", fields{"consumeBroadcastEnable": false}), 1, s.subscription(topic, "TAG", "*"))
+	b := s.beat("c2", s.group("broadcast", fields{"consumeBroadcastEnable": false}), 1, s.subscription(topic, "*"))
 	b.ConsumerDataSet[0].MessageModel = wire.Broadcasting
 	s.do(p, wire.ReqHeartbeat, nil, s.bytes(b))
 	pull("group that may not broadcast", fields{"consumerGroup": s.name("broadcast"), "subVersion": 1})
@@ -158,8 +162,8 @@ func pullCommits(s *session) {
 func pullLimits(s *session) {
 	topic, group := s.topic("T", 2), s.group("G")
 	s.fill(topic, 0, 40)
-	count := func(step string, queue, max int) {
-		a := s.do(s.main, wire.ReqPullMessage, pullFields(group, topic, queue, 0).with(fields{"maxMsgNums": max}), nil)
+	count := func(step string, queue, wanted int) {
+		a := s.do(s.main, wire.ReqPullMessage, pullFields(group, topic, queue, 0).with(fields{"maxMsgNums": wanted}), nil)
 		n := 0
 		for body := a.Body; len(body) > 0; n++ {
 			var m wire.Message
