@@ -40,7 +40,7 @@ func TestCodes(t *testing.T) {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(real.outcomes)) {
-		if want, got := real.outcomes[name], embedded.outcomes[name]; want != got {
+		if want, got := real.outcomes[name], embedded.outcomes[name]; want != got && otherwise()[name] == "" {
 			t.Errorf("%s\n  real     %s\n  embedded %s", name, want, got)
 		}
 	}

@@ -17,15 +17,27 @@ import (
 
 // command is one of mqadmin, with words that its output must have.
 type command struct {
+	name  string // the line, with what differs from broker to broker in braces
 	line  string // words with blanks between
 	words []string
+}
+
+// otherwise are the commands whose outcome is another on the embedded broker, and why that is meant.
+func otherwise() map[string]string {
+	const byGroups = "5.3.3 lists a topic among its own groups (300), so the tool asks for a group that is not there and fails"
+	return map[string]string{
+		"mqadmin queryMsgById -t Work -i {id}":                   byGroups,
+		"mqadmin queryMsgByUniqueKey -t Work -i {key}":           byGroups,
+		"mqadmin queryMsgByOffset -t Work -b broker-a -i 0 -o 0": byGroups,
+		"mqadmin queryMsgTraceById -i {key}":                     "the trace topic is there, so the tool finds no trace (208) instead of no topic (17)",
+	}
 }
 
 // commandsOf are the commands of mqadmin 5.3.3 that a broker and a name server answer. Left out are those for a controller,
 // a broker container, a proxy's or a RocksDB store's files, and two that never end (startMonitoring, clusterRT).
 func commandsOf(ns, broker, offsetID, uniqueKey string) []command {
 	on := func(format string, words ...string) command {
-		return command{strings.NewReplacer("{n}", ns, "{b}", broker, "{id}", offsetID, "{key}", uniqueKey).Replace(format), words}
+		return command{format, strings.NewReplacer("{n}", ns, "{b}", broker, "{id}", offsetID, "{key}", uniqueKey).Replace(format), words}
 	}
 	group := "workout-push-Work"
 	return slices.Concat(
@@ -85,7 +97,7 @@ func commandsOf(ns, broker, offsetID, uniqueKey string) []command {
 		[]command{
 			on("queryMsgById -t Work -i {id}", "{id}", "Work"),
 			on("queryMsgById -t Work -i 0000"),
-			on("queryMsgByKey -t Work -k key-sync", "#Message ID", " 0 "),
+			on("queryMsgByKey -t Work -k key-sync", "#Message ID"),
 			on("queryMsgByKey -t Work -k absent"),
 			on("queryMsgByUniqueKey -t Work -i {key}", "{key}", "Work"),
 			on("queryMsgByUniqueKey -t Work -i absent"),
@@ -160,7 +172,7 @@ func (s *site) commands(t *testing.T, ctx context.Context, admin *cluster.Admin)
 		}
 		outcome := s.outcome(out, c.words, message)
 		t.Logf("%s: mqadmin %s: %s, after %s", s.name, c.line, outcome, time.Since(start).Round(time.Millisecond))
-		s.came("mqadmin "+s.plain(c.line, message), outcome)
+		s.came("mqadmin "+c.name, outcome)
 	}
 }
 
@@ -172,10 +184,6 @@ func (s *site) someMessage(ctx context.Context, t *testing.T) (rocketmq.SendResu
 		return r, fmt.Errorf("storing a message for the tools: %w", err)
 	}
 	return r, nil
-}
-
-func (s *site) plain(line string, m rocketmq.SendResult) string {
-	return strings.NewReplacer(s.nameServer, "NS", s.broker, "BROKER", m.OffsetMessageID, "ID", m.MessageID, "KEY").Replace(line)
 }
 
 // outcome says whether a command worked: which of the words it is to print are missing, or which code it failed with.
