@@ -278,3 +278,24 @@ func TestRunDir_tooLong(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 }
+
+// A default directory that leaves no room for sockets is passed over, whatever the environment says.
+func TestRunDirByDefaultAlwaysFits(t *testing.T) {
+	for n := range 110 {
+		t.Setenv("XDG_RUNTIME_DIR", filepath.Join("/tmp", strings.Repeat("x", n)))
+		t.Setenv("TMPDIR", filepath.Join("/tmp", strings.Repeat("y", 110-n)))
+		dir, err := process.OpenRunDir("")
+		if err != nil {
+			t.Fatalf("XDG_RUNTIME_DIR of %d bytes: %v", n+5, err)
+		}
+		base := filepath.Dir(dir.Path)
+		if err := dir.Close(); err != nil {
+			t.Error(err)
+		}
+		if filepath.Dir(base) != "/tmp" { // ours alone: made by this test
+			if err := os.RemoveAll(filepath.Dir(base)); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}

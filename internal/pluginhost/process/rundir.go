@@ -14,6 +14,7 @@ import (
 const (
 	maxSocketPath = 107
 	socketRoom    = 48
+	maxBase       = maxSocketPath - socketRoom - len("/h-1234567890")
 )
 
 const (
@@ -40,9 +41,9 @@ func OpenRunDir(base string) (*RunDir, error) {
 	if err != nil {
 		return nil, fmt.Errorf("making the run directory absolute: %w", err)
 	}
-	if n := len(base) + len("/h-1234567890"); n > maxSocketPath-socketRoom {
+	if len(base) > maxBase {
 		return nil, fmt.Errorf("run directory %s is too long: sockets of plugins would pass the kernel's limit of %d bytes; "+
-			"use a path of at most %d bytes, such as /run/streamd", base, maxSocketPath, maxSocketPath-socketRoom-len("/h-1234567890"))
+			"use a path of at most %d bytes, such as /run/streamd", base, maxSocketPath, maxBase)
 	}
 	if err := os.MkdirAll(base, 0o700); err != nil {
 		return nil, fmt.Errorf("making the run directory: %w; name a writable one", err)
@@ -56,13 +57,13 @@ func OpenRunDir(base string) (*RunDir, error) {
 	return create(base)
 }
 
+// defaultBase is the first of this user's directories for such things that leaves room for a socket's name.
 func defaultBase() string {
 	name := fmt.Sprintf("streamd-%d", os.Getuid())
-	if dir := os.Getenv("XDG_RUNTIME_DIR"); dir != "" && len(dir) < 40 {
-		return filepath.Join(dir, name)
-	}
-	if dir := os.TempDir(); len(dir) < 30 {
-		return filepath.Join(dir, name)
+	for _, dir := range []string{os.Getenv("XDG_RUNTIME_DIR"), os.TempDir()} {
+		if base := filepath.Join(dir, name); dir != "" && len(base) <= maxBase {
+			return base
+		}
 	}
 	return filepath.Join("/tmp", name)
 }
