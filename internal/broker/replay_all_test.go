@@ -234,7 +234,7 @@ func unlike(got, want *wire.Command, e recorded) string {
 // prepare makes up for what was there when the recording was made.
 func (p *player) prepare(e recorded, c, want *wire.Command) {
 	topic, queue := c.Ext.Get("topic"), c.Ext.Get("queueId")
-	switch c.RequestCode() {
+	switch c.RequestCode() { //nolint:exhaustive // the other codes need nothing
 	case wire.ReqGetRoute:
 		if want.Code == 0 {
 			p.routed(topic, want.Body)
@@ -421,7 +421,7 @@ func (p *player) learnIDs(ours, theirs string) {
 
 // rewrite puts our log offsets into a request, and spares the time that only the clock takes.
 func (p *player) rewrite(c *wire.Command) {
-	switch c.RequestCode() {
+	switch c.RequestCode() { //nolint:exhaustive // the other codes need nothing
 	case wire.ReqSendBack, wire.ReqViewMessageByID:
 		p.rewriteOffset(c, "offset")
 	case wire.ReqEndTransaction:

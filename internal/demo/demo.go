@@ -109,7 +109,7 @@ func (d *demo) run(soft, hard context.Context) (err error) {
 	if err := d.open(soft); err != nil {
 		return ended(soft, err)
 	}
-	defer d.closeClient()
+	defer d.closeClient() //nolint:contextcheck // the way out has a time of its own
 	m1, err := d.startMember("m1", d.o.NameServer == "")
 	if err != nil {
 		return err
@@ -130,7 +130,7 @@ func (d *demo) run(soft, hard context.Context) (err error) {
 // ended turns what an interrupted start returns into a plain end.
 func ended(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
-		return nil
+		return nil //nolint:nilerr // it was asked to end
 	}
 	return err
 }

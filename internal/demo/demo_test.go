@@ -76,7 +76,7 @@ func launch(t *testing.T, dir string, set func(*exec.Cmd) (from io.Reader, close
 		t.Fatal(err)
 	}
 	p := &process{t: t, temp: temp, done: make(chan struct{}), grown: make(chan struct{}, 1)}
-	p.cmd = exec.Command(filepath.Join(dir, "bin/demo"), args...) //nolint:noctx // ended below
+	p.cmd = exec.Command(filepath.Join(dir, "bin/demo"), args...)
 	p.cmd.Dir, p.cmd.Env = dir, append(os.Environ(), "TMPDIR="+temp, "TERM=xterm", "NAMESRV_ADDR=203.0.113.1:9876")
 	from, closers := set(p.cmd)
 	if err := p.cmd.Start(); err != nil {
@@ -234,6 +234,7 @@ func TestDemo(t *testing.T) {
 // testPiped sees all that has to be seen, does all that it tells to do, and kills a plugin, while another program has the
 // usual port.
 func testPiped(t *testing.T, dir string) {
+	t.Helper()
 	occupied, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", wanted))
 	if err == nil {
 		defer occupied.Close() //nolint:errcheck // nobody connects
@@ -297,6 +298,7 @@ const ctrlC = "\x03"
 
 // testTerminal looks at the picture as a terminal shows it, and ends with Ctrl-C.
 func testTerminal(t *testing.T, dir string) {
+	t.Helper()
 	const width, height = 58, 30
 	set, keys := onTerminal(t, width, height)
 	p := launch(t, dir, set, "-rate", "100")
@@ -324,6 +326,7 @@ func testTerminal(t *testing.T, dir string) {
 
 // testTwice presses Ctrl-C again while the demo drains.
 func testTwice(t *testing.T, dir string) {
+	t.Helper()
 	set, keys := onTerminal(t, 100, 40)
 	p := launch(t, dir, set)
 	p.await("the first order", `the first order`)
@@ -339,6 +342,7 @@ func testTwice(t *testing.T, dir string) {
 
 // testEarly interrupts the start.
 func testEarly(t *testing.T, dir string) {
+	t.Helper()
 	p := launch(t, dir, piped(t))
 	p.await("its broker", `broker  embedded`)
 	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
@@ -350,6 +354,7 @@ func testEarly(t *testing.T, dir string) {
 
 // testReaderGoes closes the pipe that the demo writes to, as `make run | head` does.
 func testReaderGoes(t *testing.T, dir string) {
+	t.Helper()
 	p := launch(t, dir, func(cmd *exec.Cmd) (io.Reader, []io.Closer) {
 		r, w, err := os.Pipe()
 		if err != nil {
@@ -379,6 +384,7 @@ func (o *oneLine) Read(b []byte) (int, error) {
 
 // testBroken runs a config that streamd refuses: the demo says what it says, and keeps and names the logs.
 func testBroken(t *testing.T, dir string) {
+	t.Helper()
 	text, err := os.ReadFile(filepath.Join(dir, "configs/quickstart.yaml"))
 	if err != nil {
 		t.Fatal(err)

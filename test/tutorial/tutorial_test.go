@@ -138,7 +138,7 @@ func (r *terminals) run(b block) {
 func (r *terminals) start(command string) {
 	r.t.Helper()
 	s := &running{done: make(chan struct{})}
-	s.cmd = exec.Command("bash", "-c", fmt.Sprintf(". %q\nexec %s", r.state, command)) //nolint:noctx // ended below
+	s.cmd = exec.Command("bash", "-c", fmt.Sprintf(". %q\nexec %s", r.state, command))
 	s.cmd.Stdout, s.cmd.Stderr = s, s
 	if err := s.cmd.Start(); err != nil {
 		r.t.Fatal(err)

@@ -13,7 +13,9 @@ import (
 	"github.com/streamd/streamd/internal/exitcode"
 )
 
-func main() {
+func main() { os.Exit(run()) }
+
+func run() int {
 	var o demo.Options
 	flag.DurationVar(&o.For, "for", 0, "end by itself after this time, counted from the first order; 0 = Ctrl-C ends it")
 	flag.IntVar(&o.Rate, "rate", 200, "orders a second")
@@ -30,5 +32,5 @@ func main() {
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "demo:", err)
 	}
-	os.Exit(exitcode.Of(err))
+	return exitcode.Of(err)
 }
