@@ -10,6 +10,7 @@ import (
 	"github.com/streamd/streamd/allocate"
 	"github.com/streamd/streamd/internal/config"
 	"github.com/streamd/streamd/internal/exitcode"
+	"github.com/streamd/streamd/internal/uses"
 )
 
 // configFlags are the flags of commands that load a config.
@@ -69,7 +70,11 @@ func (c *configFlags) load() (*config.Loaded, error) {
 	if c.devData != "" && !c.dev {
 		return nil, exitcode.With(exitcode.Usage, errDevData)
 	}
-	return config.Load(c.options())
+	loaded, err := config.Load(c.options())
+	if err != nil {
+		return nil, err
+	}
+	return loaded, uses.CheckBuiltin(loaded.Config)
 }
 
 var errDevData = errors.New("--dev-data says where --dev keeps its data, and --dev is not there; try both")

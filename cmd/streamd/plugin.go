@@ -37,7 +37,7 @@ var errEnv = errors.New("--env wants NAME=VALUE")
 
 // plugin reads the flags; given is the binary and its arguments.
 func (b *binaryFlags) plugin(cmd *cobra.Command, given []string) (plugintool.Plugin, error) {
-	p := plugintool.Plugin{Command: given, Env: map[string]string{}, TLSOff: b.tlsOff, Version: buildinfo.Read().Version, Timeout: b.timeout}
+	p := plugintool.Plugin{Command: given, Env: map[string]string{}, TLSOff: b.tlsOff, Version: buildinfo.Read().Version, Timeout: b.timeout, TimeoutName: "--timeout"}
 	for _, e := range b.env {
 		name, value, ok := strings.Cut(e, "=")
 		if !ok || name == "" {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/streamd/streamd/internal/config"
 	"github.com/streamd/streamd/internal/exitcode"
+	"github.com/streamd/streamd/internal/lifecycle"
 	"github.com/streamd/streamd/internal/produce"
 	"github.com/streamd/streamd/internal/rocketmq"
 	"github.com/streamd/streamd/internal/rocketmq/wire"
@@ -81,10 +82,17 @@ func (p *produceFlags) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	context.AfterFunc(ctx, stop) // a second signal ends at once
-	cmd.SetContext(ctx)
+	signals := make(chan os.Signal, 4)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	defer signal.Stop(signals)
+	return lifecycle.Run(cmd.Context(), signals, func(ctx context.Context) error {
+		cmd.SetContext(ctx)
+		return p.send(cmd, source, closer) //nolint:contextcheck // it has the command's, which is ctx
+	})
+}
+
+func (p *produceFlags) send(cmd *cobra.Command, source produce.Source, closer io.Closer) error {
+	ctx := cmd.Context()
 	defer context.AfterFunc(ctx, func() { closer.Close() })() //nolint:errcheck // ends a read that waits for input
 	if p.options.RetryFor <= 0 {
 		p.options.Unreachable = unreachable

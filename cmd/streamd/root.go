@@ -23,6 +23,13 @@ func newRoot() *cobra.Command {
 	root.SetVersionTemplate("streamd {{.Version}}\n")
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usageError{cmd.CommandPath(), err} })
 	root.AddCommand(newRun(), newValidate(), newConfig(), newProduce(), newBroker(), newGroup(), newPlugin(), newAllocate(), newServePlugin(), newVersion())
+	root.InitDefaultCompletionCmd()
+	for _, cmd := range root.Commands() {
+		if cmd.Name() == "completion" { // cobra's own shows its help for a shell that it does not know
+			cmd.Args = args(cobra.NoArgs)
+			cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+		}
+	}
 	return root
 }
 

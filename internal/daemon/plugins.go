@@ -245,7 +245,7 @@ func (t *transition) plugin(ctx context.Context, c, old *config.Config, p *confi
 	t.later(func(ctx context.Context) {
 		var err error
 		if was == nil {
-			err = host.Remove(p.Name) //nolint:contextcheck // draining has its own limit
+			err = host.Remove(p.Name)
 		} else {
 			err = host.Apply(ctx, pluginSpec(was), before...)
 		}

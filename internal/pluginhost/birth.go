@@ -87,7 +87,7 @@ func (g *generation) start() (crash bool, err error) {
 }
 
 func (g *generation) startTimedOut() {
-	g.runner.fail(fmt.Errorf("it sent no handshake within %s; if it needs longer to start, raise start_timeout", g.spec.StartTimeout))
+	g.runner.fail(fmt.Errorf("it sent no handshake within %s; if it needs longer to start, raise %s", g.spec.StartTimeout, g.host.timeoutName))
 	if p := g.process(); p != nil {
 		g.quit(p)
 	}

@@ -46,7 +46,7 @@ func (g *generation) adopt(c *configured) {
 	if old != nil && old.err == nil && old.hash != c.hash && c.err == nil {
 		// Lanes keep the instance they were opened with: they end in peace, and the engine opens new ones.
 		stale := slices.DeleteFunc(g.openLanes(), func(l *Lane) bool { return l.spec.Handler != c.spec.Name || l.info.ConfigHash == c.hash })
-		g.host.work.Go(func() { g.drain(context.Background(), stale) }) //nolint:contextcheck // lanes drain beyond the request
+		g.host.work.Go(func() { g.drain(context.Background(), stale) })
 	}
 }
 
@@ -197,7 +197,7 @@ func (g *generation) again(ctx context.Context, refused *configured) bool {
 	if g.config(refused.spec.Name) != refused { // forgotten meanwhile
 		return false
 	}
-	g.adopt(c)
+	g.adopt(c) //nolint:contextcheck // lanes drain beyond the request
 	return c.err == nil
 }
 

@@ -58,7 +58,7 @@ func (h *Host) reconfigure(ctx context.Context, spec, old HandlerSpec) ([]Diagno
 	tried := make([]*configured, len(processes))
 	for i, g := range processes {
 		unlock := g.lockInstance(spec.Name)
-		defer unlock() //nolint:gocritic // all of them, until the outcome is known
+		defer unlock() // all of them, until the outcome is known
 		tried[i] = g.try(ctx, spec)
 		said = tried[i].diagnostics
 		if err = tried[i].err; err != nil {
@@ -72,9 +72,9 @@ func (h *Host) reconfigure(ctx context.Context, spec, old HandlerSpec) ([]Diagno
 	}
 	h.setHandler(spec)
 	for i, g := range processes {
-		g.adopt(tried[i])
+		g.adopt(tried[i]) //nolint:contextcheck // lanes drain beyond the request
 	}
-	h.settle(spec, old)
+	h.settle(spec, old) //nolint:contextcheck // processes catch up beyond the request
 	return said, nil
 }
 
@@ -88,7 +88,7 @@ func takeBack(ctx context.Context, processes []*generation, old HandlerSpec) {
 		}
 		if again := g.try(ctx, before.spec); again.err != nil {
 			again.err = fmt.Errorf("taking its earlier config again: %w", again.err)
-			g.adopt(again)
+			g.adopt(again) //nolint:contextcheck // lanes drain beyond the request
 		}
 	}
 }
@@ -243,7 +243,7 @@ func (g *generation) sync(ctx context.Context, handler string) *configured {
 	c := g.config(handler)
 	if c == nil || c.hash != specs[i].hash() {
 		c = g.try(ctx, specs[i])
-		g.adopt(c)
+		g.adopt(c) //nolint:contextcheck // lanes drain beyond the request
 	}
 	return c
 }

@@ -1,6 +1,7 @@
 package pluginhost
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,8 +28,10 @@ type Config struct {
 	Traces TraceSink
 	// Limiter holds plugins' memory; nil = a delegated cgroup v2 when there is one, else a watch on their memory.
 	Limiter memlimit.Limiter
-	Timing  Timing           // zero fields = defaults
-	Clock   func() time.Time // nil = time.Now
+	Timing  Timing // zero fields = defaults
+	// TimeoutName is where people set a plugin's StartTimeout, for errors; "" = start_timeout.
+	TimeoutName string
+	Clock       func() time.Time // nil = time.Now
 	// Described is told what a process offers, before it gets a handler's config or a message; nil = nobody. It must not
 	// block or call the host.
 	Described func(plugin string, about *pluginv1.DescribeResponse)
@@ -91,7 +94,8 @@ type Host struct {
 	link     *border.Link
 	limiter  memlimit.Limiter
 
-	described func(plugin string, about *pluginv1.DescribeResponse)
+	described   func(plugin string, about *pluginv1.DescribeResponse)
+	timeoutName string
 
 	traces  *traceServers
 	changed *notifier
@@ -128,7 +132,7 @@ func New(c Config) (*Host, error) {
 	}
 	h := &Host{
 		logger: c.Logger, logLevel: logLevel(c.Logger), version: c.Version, now: c.Clock, timing: c.Timing.withDefaults(), run: run, link: link, limiter: c.Limiter,
-		spawner: process.NewSpawner(), changed: newNotifier(), quit: make(chan struct{}), described: c.Described,
+		spawner: process.NewSpawner(), changed: newNotifier(), quit: make(chan struct{}), described: c.Described, timeoutName: cmp.Or(c.TimeoutName, "start_timeout"),
 		plugins: map[string]*plugin{}, handlers: map[string]HandlerSpec{},
 	}
 	if h.now == nil {

@@ -21,6 +21,8 @@ type Plugin struct {
 	TLSOff  bool
 	Version string        // the host's
 	Timeout time.Duration // for it to come up; 0 = 10 s
+	// TimeoutName is where people set Timeout, for errors; "" = the config's start_timeout.
+	TimeoutName string
 }
 
 const benchHandler = "try"
@@ -35,7 +37,7 @@ type bench struct {
 // open starts the plugin and waits until it says what it is. Its error tells why it does not come up.
 func open(ctx context.Context, p Plugin) (*bench, *pluginv1.DescribeResponse, error) {
 	b := &bench{name: nameOf(p.Command), logs: &logBook{}}
-	host, err := pluginhost.New(pluginhost.Config{Logger: slog.New(b.logs), Version: p.Version}) //nolint:contextcheck // the host lives until it is closed
+	host, err := pluginhost.New(pluginhost.Config{Logger: slog.New(b.logs), Version: p.Version, TimeoutName: p.TimeoutName}) //nolint:contextcheck // the host lives until it is closed
 	if err != nil {
 		return nil, nil, err //nolint:wrapcheck // the host says what it prepared
 	}

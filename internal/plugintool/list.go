@@ -53,8 +53,8 @@ func (e *Entry) Users() string {
 }
 
 // List looks at each plugin of a config: whether its file is there, can be executed, and has the checksum. With ask it is
-// started too, and what uses it is held against what it offers: components, schemas of configs, strategies' own word. Every entry is listed; the error joins what is
-// wrong with them.
+// started too, and what uses it is held against what it offers: components, schemas of configs, strategies' own word.
+// Every entry is listed; the error joins what is wrong with them.
 func List(ctx context.Context, c *config.Config, ask bool) ([]Entry, error) {
 	entries := make([]Entry, len(c.Plugins))
 	var errs []error

@@ -97,7 +97,7 @@ func (u Use) Check(components []*pluginv1.Component) ([]config.Problem, error) {
 	c, err := pluginhost.Choose(components, u.HandlerSpec)
 	if err != nil {
 		p := config.Problem{Where: u.Config.LocateEntry("use"), What: err.Error(), Try: u.offers(components)}
-		return []config.Problem{p.By(u.String())}, nil
+		return []config.Problem{p.By(u.String())}, nil //nolint:nilerr // the error is the problem
 	}
 	found, err := u.Config.Check([]byte(c.GetConfigSchema()))
 	if err != nil {
