@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"math"
 	"strconv"
 	"sync"
 	"time"
@@ -29,9 +30,11 @@ type schedule struct {
 	deliver func([]store.Scheduled) error
 	log     *slog.Logger
 	wake    chan struct{}
+	unsure  bool // a delivery failed that may be stored later all the same; run's own
 
 	mu     sync.Mutex
 	from   int64 // nothing is due before
+	added  int64 // the earliest that was added since from was read
 	cancel context.CancelFunc
 	ended  chan struct{}
 }
@@ -66,7 +69,7 @@ func (s *schedule) stop() {
 // arm tells that a message is due at that time; 0 = look again at all.
 func (s *schedule) arm(due int64) {
 	s.mu.Lock()
-	s.from = min(s.from, due)
+	s.from, s.added = min(s.from, due), min(s.added, due)
 	s.mu.Unlock()
 	select {
 	case s.wake <- struct{}{}:
@@ -97,12 +100,10 @@ const idleLook = time.Hour
 
 // once delivers what is due, up to a number, and tells how long to wait until more is; 0 = more may be due.
 func (s *schedule) once() time.Duration {
-	s.mu.Lock()
-	from := s.from
-	s.mu.Unlock()
-	due, next, err := s.storage.scheduled(from, s.storage.now(), deliverAtOnce, deliverBytes)
+	due, next, err := s.look()
 	if err == nil && len(due) > 0 {
 		err = s.deliver(due)
+		s.unsure = err != nil
 	}
 	switch {
 	case err != nil:
@@ -111,22 +112,36 @@ func (s *schedule) once() time.Duration {
 		}
 		return deliverPause
 	case len(due) > 0:
-		s.passed(from, due[len(due)-1].Due)
+		s.passed(due[len(due)-1].Due)
 		return 0
 	case next == 0:
 		return idleLook
 	}
-	s.passed(from, next)
+	s.passed(next)
 	return max(time.Duration(next-s.storage.now())*time.Millisecond, time.Millisecond)
 }
 
-// passed notes that nothing is due before a time, unless something was added since from was read.
-func (s *schedule) passed(from, to int64) {
+// look reads what is due. After a delivery that failed it waits until that is decided: a disk that took nothing for a while
+// stores later what it was given, and it would be delivered twice.
+func (s *schedule) look() (due []store.Scheduled, next int64, err error) {
+	if s.unsure {
+		if err := s.storage.settle(); err != nil {
+			return nil, 0, err
+		}
+		s.unsure = false
+	}
+	s.mu.Lock()
+	from := s.from
+	s.added = math.MaxInt64
+	s.mu.Unlock()
+	return s.storage.scheduled(from, s.storage.now(), deliverAtOnce, deliverBytes)
+}
+
+// passed notes that nothing is due before a time, but for what was added since the schedule was looked at.
+func (s *schedule) passed(to int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.from == from {
-		s.from = to
-	}
+	s.from = min(to, s.added)
 }
 
 // deliver stores messages that waited in the topics they were meant for. Their properties stay as they are: consumers of

@@ -49,10 +49,11 @@ func timerFault(p properties) bool {
 	return false
 }
 
-// toTimer sends a message that is due in the future by way of the timer topic. What is due already is stored at once.
+// toTimer sends a message that is due in the future by way of the timer topic. What is due already is stored at once; a half
+// message waits for the end of its transaction first.
 func (d *draft) toTimer(now int64) (due int64, waits bool) {
 	due, asked := timerDue(d.properties, now)
-	if !asked || due <= now || d.topic == wire.TimerTopic {
+	if !asked || due <= now || d.topic == wire.TimerTopic || d.topic == wire.HalfTopic {
 		return 0, false
 	}
 	rounded := due / timerTick * timerTick

@@ -33,6 +33,8 @@ type topicTable struct {
 	save        saver
 	saveVersion func(int64)
 
+	builtin map[string]wire.TopicConfig // those that every broker has, unless they were changed
+
 	mu      sync.Mutex
 	topics  map[string]wire.TopicConfig
 	version int64
@@ -61,6 +63,7 @@ func newTopicTable(c Config) *topicTable {
 	} {
 		t.topics[topic.Name] = topic
 	}
+	t.builtin = maps.Clone(t.topics)
 	return t
 }
 
@@ -91,7 +94,8 @@ func (t *topicTable) putLocked(c wire.TopicConfig) {
 	t.saveVersion(t.version)
 }
 
-// load takes over what the store has.
+// load takes over what the store has. A topic that is not stored is forgotten: it would be gone after the next restart, with
+// messages in it.
 func (t *topicTable) load(stored map[string][]byte, version int64) error {
 	topics, err := decodeAll[wire.TopicConfig](stored)
 	if err != nil {
@@ -99,6 +103,7 @@ func (t *topicTable) load(stored map[string][]byte, version int64) error {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.topics = maps.Clone(t.builtin)
 	maps.Copy(t.topics, topics)
 	t.version = version
 	return nil

@@ -81,3 +81,28 @@ func TestTransactions(t *testing.T) {
 		}
 	})
 }
+
+// TestTransaction_ofATimerMessage ends before the message begins to wait: the timer must not take a half message.
+func TestTransaction_ofATimerMessage(t *testing.T) {
+	t.Parallel()
+	inBubble(t, broker.Config{}, func(t *testing.T, b *broker.Broker, net *memnet.Network) {
+		t.Helper()
+		c := dial(t, net.DialContext, b.Address(), "c1")
+		a := c.send("T", 0, "x", "UNIQ_KEY\x01A\x02TRAN_MSG\x01true\x02PGROUP\x01PG\x02TIMER_DELAY_SEC\x0160\x02", ext{"f": 4})
+		_, offset, err := wire.ParseOffsetID(a.Ext.Get("msgId"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.ok(wire.ReqEndTransaction, ext{
+			"producerGroup": "PG", "tranStateTableOffset": a.Ext.Get("queueOffset"), "commitLogOffset": offset, "msgId": "A",
+			"fromTransactionCheck": false, "commitOrRollback": 8,
+		}, nil)
+		if n := len(b.Messages("T")); n != 0 || b.Delayed() != 1 {
+			t.Errorf("%d messages came before their time, %d wait", n, b.Delayed())
+		}
+		pause(t, 61*time.Second)
+		if m := b.Messages("T"); len(m) != 1 || m[0].ID != "A" {
+			t.Errorf("delivered %+v", m)
+		}
+	})
+}

@@ -74,12 +74,12 @@ func (s *Store) Set(v Value) {
 	if s.closed || s.failed != nil {
 		return
 	}
-	key := tableKey(v.Table, v.Key)
+	key := string(tableKey(v.Table, v.Key))
 	if n := len(s.groups); n > 0 {
-		s.groups[n-1].value(key, v.Value)
+		s.groups[n-1].values[key] = v.Value
 		return
 	}
-	s.lazy[string(key)] = v.Value
+	s.lazy[key] = v.Value
 	s.armLazyLocked()
 }
 

@@ -44,7 +44,7 @@ func checkClean(fs vfs.FS, dir string) error {
 		var name string
 		var size int
 		var sum uint32
-		if _, err := fmt.Sscanf(string(line), "%s %d %x\n", &name, &size, &sum); err != nil {
+		if _, err := fmt.Sscanf(string(line), "%s %d %x\n", &name, &size, &sum); err != nil || !bytes.HasSuffix(line, []byte("\n")) {
 			continue // CLEAN itself is torn: it says nothing.
 		}
 		content, err := readAll(fs, fs.PathJoin(dir, name))

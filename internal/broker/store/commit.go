@@ -3,6 +3,7 @@ package store
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -16,9 +17,7 @@ func (s *Store) groupLocked(bytes int) *group {
 	} else {
 		g = newGroup(s.db)
 		s.groups = append(s.groups, g)
-		for k, v := range s.lazy {
-			g.value([]byte(k), v)
-		}
+		maps.Copy(g.values, s.lazy)
 		clear(s.lazy)
 	}
 	g.bytes += int64(bytes)
@@ -51,23 +50,32 @@ func (s *Store) armLazyLocked() {
 func (s *Store) commitLoop() {
 	defer close(s.stored)
 	for {
-		g := s.takeGroup()
-		if g == nil {
+		g, err := s.commitNext()
+		switch {
+		case err != nil:
+			s.fail(err)
+		case g != nil:
+			s.stored <- g
+		case s.ctx.Err() != nil:
+			return
+		default:
 			select {
 			case <-s.wake:
-				continue
 			case <-s.ctx.Done():
 			}
-			if g = s.takeGroup(); g == nil {
-				return
-			}
 		}
-		if err := s.commit(g); err != nil {
-			s.fail(err)
-			continue
-		}
-		s.stored <- g
 	}
+}
+
+// commitNext stores the next group; nil: there is none. Pebble stays the one that the group was made for.
+func (s *Store) commitNext() (*group, error) {
+	s.dbMu.RLock()
+	defer s.dbMu.RUnlock()
+	g := s.takeGroup()
+	if g == nil {
+		return nil, nil
+	}
+	return g, s.commit(g)
 }
 
 func (s *Store) takeGroup() *group {
@@ -87,8 +95,6 @@ func (s *Store) takeGroup() *group {
 type fatal struct{ error }
 
 func (s *Store) commit(g *group) (err error) {
-	s.dbMu.RLock()
-	defer s.dbMu.RUnlock()
 	defer func() {
 		switch thrown := recover().(type) {
 		case nil:
@@ -126,7 +132,7 @@ func (s *Store) tellLoop() {
 		for q, b := range g.touched {
 			q.visible = min(b.next, q.next)
 		}
-		s.pending -= g.bytes
+		s.pending = max(s.pending-g.bytes, 0) // It is 0 when the store has failed since.
 		done := g.done
 		g.done = nil
 		if s.committing == g {

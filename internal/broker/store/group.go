@@ -14,10 +14,11 @@ type group struct {
 	done    []func(error)     // guarded by the Store's mutex
 	early   bool              // the submitters were told that the disk is full; guarded likewise
 	touched map[*queue]bounds // bounds after the last change of this group
+	values  map[string][]byte // of tables by their keys, the last one of each
 }
 
 func newGroup(db *pebble.DB) *group {
-	return &group{batch: db.NewBatch(pebble.WithMaxRetainedSizeBytes(2 * maxGroup)), touched: make(map[*queue]bounds)}
+	return &group{batch: db.NewBatch(pebble.WithMaxRetainedSizeBytes(2 * maxGroup)), touched: make(map[*queue]bounds), values: make(map[string][]byte)}
 }
 
 // Errors of a batch that is not indexed come from its size alone, which maxGroup bounds.
@@ -59,16 +60,16 @@ func (g *group) add(c *Change) {
 	}
 }
 
-func (g *group) value(key, value []byte) {
-	if value == nil {
-		g.remove(key)
-		return
-	}
-	g.set(key, value)
-}
-
-// seal adds the bounds of the queues that were changed.
+// seal adds the bounds of the queues that were changed, and the values. These come last, so that a group which waits for a
+// disk that takes nothing does not grow with each offset that is committed again.
 func (g *group) seal() {
+	for k, v := range g.values {
+		if v == nil {
+			g.remove([]byte(k))
+		} else {
+			g.set([]byte(k), v)
+		}
+	}
 	for q, b := range g.touched {
 		g.set(queueKey(q.topic, q.id), b.append(order.AppendUint32(nil, q.number)))
 	}

@@ -57,6 +57,10 @@ func (s *Store) openDB() error {
 	if err := checkClean(s.options.FS, s.options.Dir); err != nil {
 		return plainly(err)
 	}
+	// From here on the files change: one that is killed now must not be told next time that they are not as they were.
+	if err := forgetClean(s.options.FS, s.options.Dir); err != nil {
+		return plainly(err)
+	}
 	if err := s.prepareLog(); err != nil {
 		return damage(plainly(err))
 	}
@@ -71,9 +75,6 @@ func (s *Store) openDB() error {
 	s.dbMu.Unlock()
 	if err := s.load(db); err != nil {
 		return errors.Join(damage(err), s.closeDB())
-	}
-	if err := forgetClean(s.options.FS, s.options.Dir); err != nil {
-		return errors.Join(plainly(err), s.closeDB())
 	}
 	s.disk.patient.Store(true)
 	if s.options.Flush == FlushSync {

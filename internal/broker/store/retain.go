@@ -60,14 +60,20 @@ func (s *Store) cut(now int64) (c cut, err error) {
 	if s.options.RetainBytes > 0 {
 		lowest = max(end-s.options.RetainBytes, 0)
 	}
-	c = cut{end, now}
 	err = s.view(func(db *pebble.DB) (err error) {
-		it, err := db.NewIter(&pebble.IterOptions{LowerBound: logKey(lowest), UpperBound: []byte{prefixLog + 1}})
+		it, err := db.NewIter(&pebble.IterOptions{LowerBound: []byte{prefixLog}, UpperBound: []byte{prefixLog + 1}})
 		if err != nil {
 			return err
 		}
 		defer func() { err = errors.Join(err, it.Close()) }()
-		for ok := it.First(); ok; ok = it.Next() {
+		if it.Last() {
+			// All of it, if none is young enough. What is on its way into the log now is not: its log offsets are given
+			// already, and by the time the queues are cut it may have arrived.
+			if r, ok := readRun(it.Value()); ok {
+				c = cut{int64(order.Uint64(it.Key()[1:])) + int64(r.bytes), now}
+			}
+		}
+		for ok := it.SeekGE(logKey(lowest)); ok; ok = it.Next() {
 			v, err := it.ValueAndErr()
 			if err != nil {
 				return err
