@@ -49,13 +49,14 @@ func (r *Report) Text(w io.Writer) error {
 
 // sum counts verdicts: those that every trial tells, and others that there were.
 func sum(counts map[string]int) string {
-	text := fmt.Sprintf("%d ack, %d retry, %d reject, %d lost", counts["ack"], counts["retry"], counts["reject"], counts["lost"])
+	var text strings.Builder
+	fmt.Fprintf(&text, "%d ack, %d retry, %d reject, %d lost", counts["ack"], counts["retry"], counts["reject"], counts["lost"])
 	for _, rare := range []string{"unread", "untouched"} {
 		if n := counts[rare]; n > 0 {
-			text += fmt.Sprintf(", %d %s", n, rare)
+			fmt.Fprintf(&text, ", %d %s", n, rare)
 		}
 	}
-	return text
+	return text.String()
 }
 
 // indented moves what follows the first line of a text to the right, so that nobody takes it for lines of the report, and
