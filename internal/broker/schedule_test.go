@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net/netip"
 	"testing"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
@@ -65,7 +66,8 @@ func TestSchedule_missesNothingThatComesMeanwhile(t *testing.T) {
 		})
 	}, slog.New(slog.DiscardHandler))
 	s.from = now - 1000 // It was looked at a while ago.
-	for s.once() == 0 {
+	for pause := time.Duration(0); pause == 0; {
+		pause = s.once()
 	}
 	if len(delivered) != 2 || delivered[1] != -150 {
 		t.Errorf("delivered %v, want -100 and -150", delivered)

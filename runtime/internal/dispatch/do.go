@@ -70,15 +70,15 @@ func alike(ds []*queue.Delivery) int {
 
 // send puts a batch into columns and on its lane, which makes the one copy of the payload.
 func (d *Dispatcher) send(a *Action) {
+	l := d.lanes[a.Lane]
 	for run := a.Items; len(run) > 0; {
 		n := alike(run)
 		run[0].Own.Sent(n)
-		if d.cfg.Hooks != nil {
+		if l != nil && d.cfg.Hooks != nil {
 			d.cfg.Hooks.Begun(run[0], n)
 		}
 		run = run[n:]
 	}
-	l := d.lanes[a.Lane]
 	if l == nil {
 		return // lost meanwhile; its EventLost takes the records back
 	}
