@@ -170,6 +170,9 @@ func (b *Broker) due(w *write, raw []byte) error {
 	if err != nil {
 		return fmt.Errorf("reading its queue: %w", err)
 	}
+	if queue < 0 || queue >= maxTopicQueues {
+		return fmt.Errorf("there is no queue %d", queue) // The store would refuse it, and with it all that is due.
+	}
 	d.topic, d.queue = d.properties.get(wire.PropRealTopic), int32(queue)
 	r, err := b.record(d, m.Properties)
 	if err != nil {

@@ -232,3 +232,24 @@ func TestHeldPull_timesOutExactly(t *testing.T) {
 		}
 	})
 }
+
+// TestDelayed_thatNoQueueTakes does not hold up the others.
+func TestDelayed_thatNoQueueTakes(t *testing.T) {
+	t.Parallel()
+	inBubble(t, broker.Config{}, func(t *testing.T, b *broker.Broker, net *memnet.Network) {
+		t.Helper()
+		c := dial(t, net.DialContext, b.Address(), "c1")
+		if a := c.call(wire.ReqUpdateSubscriptionGroup, nil, []byte(`{"groupName":"G","retryQueueNums":65537}`)); a.ResponseCode() != wire.RespInvalidParameter {
+			t.Errorf("a group with too many retry queues: %d %q", a.Code, a.Remark)
+		}
+		for _, queue := range []int32{1 << 17, 0} {
+			if err := b.Put(broker.Message{Topic: "T", Queue: queue, Body: []byte("x"), Properties: map[string]string{"DELAY": "1"}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		pause(t, 2*time.Second)
+		if _, next := b.Bounds("T", 0); next != 1 || b.Delayed() != 0 {
+			t.Errorf("%d messages are delivered, %d wait", next, b.Delayed())
+		}
+	})
+}
