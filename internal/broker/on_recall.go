@@ -3,7 +3,6 @@ package broker
 import (
 	"encoding/base64"
 	"errors"
-	"math"
 	"strconv"
 	"strings"
 
@@ -87,23 +86,19 @@ func (b *Broker) onRecall(r *remote.Request) *remote.Answer {
 // recall removes the message that a handle names, if it still waits. The handle's time is the start of the second, rounded
 // as RocketMQ rounds, in which the message is due.
 func (b *Broker) recall(h recallHandle) error {
-	due, _, err := b.storage.scheduled(h.due, h.due+timerTick, math.MaxInt, math.MaxInt)
-	if err != nil {
+	var fault error
+	e, found, err := b.storage.findScheduled(h.due, h.due+timerTick, func(raw []byte) bool {
+		var m wire.Message
+		if _, fault = m.Decode(raw); fault != nil {
+			return true
+		}
+		realTopic, _ := m.Property(wire.PropRealTopic)
+		return m.UniqueKey() == h.id && string(realTopic) == h.topic
+	})
+	if err = errors.Join(err, fault); err != nil || !found {
 		return err
 	}
-	for _, e := range due {
-		var m wire.Message
-		if e.Raw == nil {
-			continue
-		}
-		if _, err := m.Decode(e.Raw); err != nil {
-			return err
-		}
-		if realTopic, _ := m.Property(wire.PropRealTopic); m.UniqueKey() == h.id && string(realTopic) == h.topic {
-			w := b.newWrite()
-			w.change.Unschedule = []store.Scheduled{e}
-			return w.submit()
-		}
-	}
-	return nil
+	w := b.newWrite()
+	w.change.Unschedule = []store.Scheduled{e}
+	return w.submit()
 }

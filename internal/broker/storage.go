@@ -152,6 +152,14 @@ func (s *storage) scheduled(from, until int64, limit, bytes int) (due []store.Sc
 	return nil, 0, store.ErrClosed
 }
 
+// findScheduled is FindScheduled of the store.
+func (s *storage) findScheduled(from, until int64, is func(raw []byte) bool) (e store.Scheduled, found bool, err error) {
+	if o := s.opened.Load(); o != nil {
+		return o.FindScheduled(from, until, is)
+	}
+	return store.Scheduled{}, false, store.ErrClosed
+}
+
 // halves is Halves of the store.
 func (s *storage) halves() ([]int64, error) {
 	if o := s.opened.Load(); o != nil {

@@ -14,19 +14,39 @@ type Scheduled struct {
 }
 
 // Scheduled returns the messages that are due at until or before, in order of time and then of arrival, from a due time on,
-// at most limit of them and, but for the first, bytes; and when the next one behind them is due, 0 when there is none. They
-// stay scheduled until a Change
-// says otherwise. A schedule entry whose message is gone comes with nil Raw, to be removed likewise.
+// at most limit of them and, but for the last, bytes; and when the next one behind them is due, 0 when there is none. They
+// stay scheduled until a Change says otherwise. A schedule entry whose message is gone comes with nil Raw, to be removed
+// likewise.
 func (s *Store) Scheduled(from, until int64, limit, bytes int) (due []Scheduled, next int64, err error) {
+	next, err = s.schedule(from, until, func(e Scheduled) bool {
+		due, bytes = append(due, e), bytes-len(e.Raw)
+		return len(due) < limit && bytes > 0
+	})
+	return due, next, err
+}
+
+// FindScheduled returns the first message due in [from, until] that is accepts; false when there is none.
+func (s *Store) FindScheduled(from, until int64, is func(raw []byte) bool) (e Scheduled, found bool, err error) {
+	_, err = s.schedule(from, until, func(one Scheduled) bool {
+		if one.Raw != nil && is(one.Raw) {
+			e, found = one, true
+		}
+		return !found
+	})
+	return e, found, err
+}
+
+// schedule hands out what is due in [from, until] until it is told to stop, and returns when the next one is due.
+func (s *Store) schedule(from, until int64, more func(e Scheduled) bool) (next int64, err error) {
 	err = s.view(func(db *pebble.DB) (err error) {
 		it, err := db.NewIter(&pebble.IterOptions{LowerBound: scheduleKey(max(from, 0), 0), UpperBound: []byte{prefixSchedule + 1}})
 		if err != nil {
 			return err
 		}
 		defer func() { err = errors.Join(err, it.Close()) }()
-		for ok := it.First(); ok; ok = it.Next() {
+		for ok, on := it.First(), true; ok; ok = it.Next() {
 			e := Scheduled{Due: int64(order.Uint64(it.Key()[1:])), LogOffset: int64(order.Uint64(it.Key()[9:]))}
-			if e.Due > until || len(due) >= limit || bytes <= 0 {
+			if e.Due > until || !on {
 				next = e.Due
 				break
 			}
@@ -37,11 +57,11 @@ func (s *Store) Scheduled(from, until int64, limit, bytes int) (due []Scheduled,
 			if e.Raw, err = kept(db, v, e.LogOffset); err != nil {
 				return err
 			}
-			due, bytes = append(due, e), bytes-len(e.Raw)
+			on = more(e)
 		}
 		return it.Error()
 	})
-	return due, next, err
+	return next, err
 }
 
 // kept reads the message that an entry of the schedule is of; nil when its topic was deleted or its queue cut.
