@@ -51,7 +51,7 @@ func (s *Store) view(do func(db *pebble.DB) error) error {
 	}
 	err := do(s.db)
 	if err != nil && pebble.IsCorruptionError(err) {
-		return fmt.Errorf("reading from %s: %w: %w", s.options.Dir, ErrDamaged, err)
+		return fmt.Errorf("reading from %s: %w", s.options.Dir, damagedFile(err))
 	}
 	if err != nil {
 		return fmt.Errorf("reading from %s: %w", s.options.Dir, err)

@@ -16,6 +16,8 @@
 //     space. A disk that fails otherwise refuses everything with ErrFailed while the store opens itself again.
 //   - A folder that another process has, that was written by a newer version, that is damaged or cannot be written is not
 //     opened; the error says which and where.
+//   - A file that is found damaged later, when something in it is read, is an error for that reader (ErrDamaged), and one line in
+//     the log. What is elsewhere is read and stored on.
 //
 // Layout: see keys.go. Opening reads the queues' bounds and the log's end, not the messages.
 //

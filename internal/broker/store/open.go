@@ -139,6 +139,7 @@ func (s *Store) pebbleOptions(cache *pebble.Cache) *pebble.Options {
 		}
 	}
 	o.ApplyCompressionSettings(func() pebble.DBCompressionSettings { return pebble.DBCompressionNone })
+	o.EventListener = &pebble.EventListener{DataCorruption: s.onDamage}
 	return o
 }
 
@@ -176,8 +177,8 @@ func damage(err error) error {
 		return err
 	case strings.Contains(text, "unknown format major version"), strings.Contains(text, "format major version") && strings.Contains(text, "newer"):
 		return fmt.Errorf("%w of streamd, whose files this one (format %d) cannot read: use that version: %w", ErrNewer, format, err)
-	case pebble.IsCorruptionError(err), errors.Is(err, os.ErrNotExist):
-		return fmt.Errorf("%w: restore the folder from a backup: %w", ErrDamaged, err)
+	case pebble.IsCorruptionError(err), errors.Is(err, os.ErrNotExist), strings.Contains(text, "object size mismatch"):
+		return damagedFile(err)
 	}
 	return err
 }

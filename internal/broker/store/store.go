@@ -29,6 +29,8 @@ type Store struct {
 	dbMu sync.RWMutex // held for reading by who uses db
 	db   *pebble.DB
 
+	damaged sync.Map // paths of files that the operator was told of
+
 	dropped struct { // by retention, whose goroutine alone uses it
 		log  int64
 		hour uint32

@@ -1,0 +1,133 @@
+package store_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/streamd/streamd/internal/broker/store"
+)
+
+// manyStored is a closed store with so many messages of a size that they are in tables, or in blobs.
+func manyStored(t *testing.T, n, size, memTable int) *vfs.MemFS {
+	t.Helper()
+	fs := vfs.NewMem()
+	s := open(t, store.Options{FS: fs, MemTableBytes: int64(memTable)})
+	for i := range n {
+		put(t, s, "T", record(t, "T", fmt.Sprint(i, strings.Repeat("x", size)), 0))
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return fs
+}
+
+// TestDamagedMessage is a file that is found damaged when a message is read: its reader is told, each time, and so is the
+// operator, once. Everything else is stored and read on.
+func TestDamagedMessage(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		size   int
+		suffix string
+		says   string
+	}{
+		"in a table": {20, ".sst", "data/0"},
+		"in a blob":  {1000, ".blob", "file 0"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			fs := manyStored(t, 2000, c.size, 256<<10)
+			rewrite(t, fs, c.suffix, func(content []byte) []byte {
+				if len(content) > 20<<10 { // The small ones are needed for opening.
+					content[len(content)/3] ^= 0xff
+				}
+				return content
+			})
+			var log bytes.Buffer
+			s := open(t, store.Options{FS: fs, CacheBytes: 1, Logger: slog.New(slog.NewJSONHandler(&log, nil))})
+			at := int64(0)
+			for ; at < 2000; at++ {
+				if _, err := s.Read("T", 0, at, limits, store.Match{}); err != nil {
+					break
+				}
+			}
+			for range 3 {
+				r, err := s.Read("T", 0, at, limits, store.Match{})
+				if !errors.Is(err, store.ErrDamaged) || !strings.Contains(err.Error(), c.says) {
+					t.Fatalf("reading message %d: %+v, %v", at, r, err)
+				}
+			}
+			put(t, s, "Other", record(t, "Other", "new", 0))
+			if r := read(t, s, "Other", 0, limits, nil); len(r.Messages) != 1 {
+				t.Errorf("another topic: %+v", r)
+			}
+			if r := read(t, s, "T", 1999, limits, nil); len(r.Messages) != 1 {
+				t.Errorf("another message: %+v", r)
+			}
+			if n := strings.Count(log.String(), "a file is damaged"); n != 1 && c.suffix == ".sst" {
+				t.Errorf("the operator was told %d times: %s", n, &log)
+			}
+		})
+	}
+}
+
+// TestDamagedTable is a damaged file that opening needs.
+func TestDamagedTable(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(content []byte) []byte{
+		"no footer": func(c []byte) []byte { return append(c[:len(c)-16], make([]byte, 16)...) },
+		"cut":       func(c []byte) []byte { return c[:len(c)/2] },
+		"blocks":    func(c []byte) []byte { return append(bytes.Repeat([]byte{1}, len(c)/2), c[len(c)/2:]...) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			fs := manyStored(t, 300, 1000, 64<<10)
+			rewrite(t, fs, ".sst", change)
+			s, err := store.Open(store.Options{Dir: "data", FS: fs})
+			if err == nil {
+				t.Fatal("was opened", s.Close())
+			}
+			if !errors.Is(err, store.ErrDamaged) || !strings.Contains(err.Error(), ".sst") {
+				t.Errorf("opening says %q", err)
+			}
+		})
+	}
+}
+
+func rewrite(t *testing.T, fs *vfs.MemFS, suffix string, change func([]byte) []byte) {
+	t.Helper()
+	names, err := fs.List("data")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		if !strings.HasSuffix(name, suffix) {
+			continue
+		}
+		f, err := fs.Open("data/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		info, err := f.Stat()
+		if err != nil {
+			t.Fatal(err)
+		}
+		content := make([]byte, info.Size())
+		_, err = f.ReadAt(content, 0)
+		if err := errors.Join(err, f.Close()); err != nil {
+			t.Fatal(err)
+		}
+		if f, err = fs.Create("data/"+name, vfs.WriteCategoryUnspecified); err != nil {
+			t.Fatal(err)
+		}
+		_, err = f.Write(change(content))
+		if err := errors.Join(err, f.Close()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
