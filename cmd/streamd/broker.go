@@ -66,8 +66,8 @@ folder, file or name cannot be had; the same command may work later.`,
 	f.String("acl", "", "who may do what: a file in the format of RocketMQ's plain_acl.yml; default: everybody everything")
 	f.StringSlice("topic", nil, "topic to make when it is not there, NAME or NAME:QUEUES; may be repeated")
 	f.String("delay-levels", "", "delays of the levels 1, 2, … such as 1s,5s,10s; default: RocketMQ's 18")
-	f.StringVar(&log.Level, "log-level", "info", "least level that is logged: debug, info, warn, error")
-	f.StringVar(&log.Format, "log-format", "auto", "auto, text or json")
+	f.Var(newOneOf(&log.Level, "info", "debug", "info", "warn", "error"), "log-level", "least level that is logged: debug, info, warn, error")
+	f.Var(newOneOf(&log.Format, "auto", "auto", "text", "json"), "log-format", "auto, text or json")
 	return cmd
 }
 
