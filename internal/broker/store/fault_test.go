@@ -50,6 +50,25 @@ func TestFullDisk_isRefusedBeforeItIsFull(t *testing.T) {
 	})
 }
 
+// TestFullDisk_isSaidAtTheStart and opens when there is space again: Pebble would write its tables without end.
+func TestFullDisk_isSaidAtTheStart(t *testing.T) {
+	t.Parallel()
+	fs := faultfs.New(vfs.NewMem())
+	s := open(t, store.Options{FS: fs})
+	fill(t, s, "T", 6<<10) // about 6 MiB of log
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	fs.SetUsage(10<<30, 5<<20)
+	if s, err := store.Open(store.Options{Dir: "data", FS: fs}); err == nil {
+		t.Fatal("a disk with too little space: it opens", s.Close())
+	} else if !errors.Is(err, store.ErrFull) || !strings.Contains(err.Error(), "5 MiB are left, and opening it may need") {
+		t.Errorf("a disk with too little space: %v", err)
+	}
+	fs.SetUsage(10<<30, 1<<30)
+	checkDense(t, open(t, store.Options{FS: fs}), "T", 0)
+}
+
 func settled(s *store.Store) error {
 	result := make(chan error, 1)
 	s.Settled(func(err error) { result <- err })

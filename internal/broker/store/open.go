@@ -53,6 +53,9 @@ func (s *Store) openDB() error {
 	if err := checkFiles(s.options.Dir, s.options.FS); err != nil {
 		return err
 	}
+	if err := checkRoom(s.options.FS, s.options.Dir); err != nil {
+		return err
+	}
 	s.disk.patient.Store(false)
 	if err := checkClean(s.options.FS, s.options.Dir); err != nil {
 		return plainly(err)

@@ -155,5 +155,9 @@ func (s *Store) dropIndexes(c cut, kept map[uint32]int64) error {
 		return err
 	}
 	s.dropped.log, s.dropped.hour = base, hour
-	return nil
+	// What is gone leaves the disk when Pebble has written down that it is, which on an idle broker would be never.
+	return s.view(func(db *pebble.DB) error {
+		_, err := db.AsyncFlush()
+		return err
+	})
 }

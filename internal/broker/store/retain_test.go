@@ -171,3 +171,33 @@ func TestOpen_readsNoMessages(t *testing.T) {
 	lift()
 	checkDense(t, s, "T", 0)
 }
+
+// TestRetain_givesTheDiskBack though nobody stores anything any more.
+func TestRetain_givesTheDiskBack(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		fs := vfs.NewMem()
+		s := open(t, store.Options{FS: fs, RetainAge: time.Hour, MemTableBytes: 1 << 20})
+		fill(t, s, "T", 20<<10)
+		before := tables(t, fs)
+		<-time.After(2*time.Hour + 30*time.Second)
+		if after := tables(t, fs); after > before/4 {
+			t.Errorf("the tables have %d KiB of %d", after>>10, before>>10)
+		}
+	})
+}
+
+// tables is the size of all files but the logs, which are used again.
+func tables(t *testing.T, fs vfs.FS) (n int64) {
+	t.Helper()
+	names, err := fs.List("data")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		if info, err := fs.Stat(fs.PathJoin("data", name)); err == nil && !strings.HasSuffix(name, ".log") { // a file may go meanwhile
+			n += info.Size()
+		}
+	}
+	return n
+}
