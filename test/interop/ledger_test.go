@@ -214,6 +214,30 @@ func (l *loop) busy(what string, least int, ok func(ledger.Entry) bool) {
 	})
 }
 
+// catch stops the plugin processes that ok accepts deliveries of while they have some in hand: between a look at the ledger
+// and a kill they might end them all. A stopped process can be killed.
+func (l *loop) catch(what string, ok func(ledger.Entry) bool) {
+	l.t.Helper()
+	for {
+		l.busy(what, 3, ok)
+		pids := map[int]bool{}
+		for _, e := range l.entries() {
+			if ok(e) {
+				pids[e.PID] = true
+			}
+		}
+		for pid := range pids {
+			_ = syscall.Kill(pid, syscall.SIGSTOP) // one that has ended has nothing in hand
+		}
+		if slices.ContainsFunc(ledger.InFlight(l.entries()), ok) {
+			return
+		}
+		for pid := range pids {
+			_ = syscall.Kill(pid, syscall.SIGCONT)
+		}
+	}
+}
+
 // committed reads what the broker has stored for the group.
 func (l *loop) committed() map[string]int64 {
 	l.t.Helper()
@@ -308,7 +332,7 @@ func ledgerPluginKills(t *testing.T) {
 	l.ready(l.member(1))
 	for i := range 20 {
 		pid := l.instance(i % l.plugins)
-		l.busy(fmt.Sprint("plugin process ", pid), 3, func(e ledger.Entry) bool { return e.PID == pid })
+		l.catch(fmt.Sprint("plugin process ", pid), func(e ledger.Entry) bool { return e.PID == pid })
 		k := ledger.Kill{What: fmt.Sprint("plugin ", pid), At: time.Now().UnixNano(), PID: pid}
 		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 			t.Fatal(err)
@@ -377,7 +401,7 @@ func (l *loop) killMember(n int) {
 	m := l.members[n]
 	l.busy(m.Name, 3, func(e ledger.Entry) bool { return e.Host == m.PID() })
 	committed := l.committed()
-	l.busy(m.Name, 3, func(e ledger.Entry) bool { return e.Host == m.PID() })
+	l.catch(m.Name, func(e ledger.Entry) bool { return e.Host == m.PID() })
 	k := ledger.Kill{What: fmt.Sprintf("%s (%d)", m.Name, m.PID()), At: time.Now().UnixNano(), Host: m.PID(), Committed: committed}
 	if err := m.Signal(syscall.SIGKILL); err != nil {
 		l.t.Fatal(err)

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	goruntime "runtime"
+	"strings"
 	"syscall"
 )
 
@@ -66,7 +67,8 @@ func Lib(ctx context.Context, version string) (string, error) {
 	return lib, os.WriteFile(done, []byte(version+"\n"), 0o600)
 }
 
-// classes compiles the Java peers against a version's jars, once for each state of their sources.
+// classes compiles the Java peers against a version's jars, once for each state of their sources. Those in since5 use what 4.9
+// has not.
 func classes(ctx context.Context, version string) (string, error) {
 	lib, err := Lib(ctx, version)
 	if err != nil {
@@ -80,6 +82,13 @@ func classes(ctx context.Context, version string) (string, error) {
 	sources, err := filepath.Glob(filepath.Join(Root(), "test", "interop", "java", "*.java"))
 	if err != nil {
 		return "", err
+	}
+	if !strings.HasPrefix(version, "4.") {
+		more, err := filepath.Glob(filepath.Join(Root(), "test", "interop", "java", "since5", "*.java"))
+		if err != nil {
+			return "", err
+		}
+		sources = append(sources, more...)
 	}
 	sum, err := sumOf(sources)
 	if err != nil {
