@@ -2,7 +2,6 @@ package broker
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"strconv"
 	"time"
 
@@ -23,19 +22,9 @@ const (
 // onReply is 324 and 325: hands the answer to a request to the client that asked, and stores it. It is stored whether the
 // client could be reached or not; the sender learns which (vectors/README.md 4.10).
 func (b *Broker) onReply(r *remote.Request) *remote.Answer {
-	s, err := readSending(r)
-	if err != nil {
-		return plain(wire.RespSystemError, err.Error())
-	}
-	if len(r.Command.Body) == 0 {
-		return plain(wire.RespSystemError, "the request has no body")
-	}
-	c, bad := b.checkSend(r, &s)
+	s, bad := b.accept(r)
 	if bad != nil {
 		return bad
-	}
-	if s.queue < 0 {
-		s.queue = rand.Int32N(max(c.WriteQueues, 1))
 	}
 	r.Keep()
 	d := s.draft(r)

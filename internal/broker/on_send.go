@@ -69,21 +69,27 @@ func readSending(r *remote.Request) (sending, error) {
 	return s, f.err
 }
 
-// onSend is 10, 310 and 320. Whether the body is a batch is said by a field, not by the code.
-func (b *Broker) onSend(r *remote.Request) *remote.Answer {
+// accept reads a request that brings a message, checks it, and chooses a queue where the sender left that open.
+func (b *Broker) accept(r *remote.Request) (sending, *remote.Answer) {
 	s, err := readSending(r)
 	if err != nil {
-		return plain(wire.RespSystemError, err.Error())
+		return s, plain(wire.RespSystemError, err.Error())
 	}
 	if len(r.Command.Body) == 0 {
-		return plain(wire.RespSystemError, "the request has no body")
+		return s, plain(wire.RespSystemError, "the request has no body")
 	}
 	c, bad := b.checkSend(r, &s)
+	if bad == nil && s.queue < 0 {
+		s.queue = rand.Int32N(max(c.WriteQueues, 1))
+	}
+	return s, bad
+}
+
+// onSend is 10, 310 and 320. Whether the body is a batch is said by a field, not by the code.
+func (b *Broker) onSend(r *remote.Request) *remote.Answer {
+	s, bad := b.accept(r)
 	if bad != nil {
 		return bad
-	}
-	if s.queue < 0 {
-		s.queue = rand.Int32N(max(c.WriteQueues, 1))
 	}
 	if s.batch {
 		return b.sendBatch(r, s)

@@ -23,6 +23,9 @@ func newGroup(db *pebble.DB) *group {
 
 // Errors of a batch that is not indexed come from its size alone, which maxGroup bounds.
 
+// An edit of a batch that is not applied yet cannot fail: it is memory, and MaxPending keeps it far below the 4 GiB at which
+// Pebble gives up. The errors that Pebble returns here are always nil.
+
 func (g *group) set(k, v []byte)        { _ = g.batch.Set(k, v, nil) }
 func (g *group) remove(k []byte)        { _ = g.batch.Delete(k, nil) }
 func (g *group) removeFrom(a, b []byte) { _ = g.batch.DeleteRange(a, b, nil) }
