@@ -74,7 +74,8 @@ func pullRefused(s *session) {
 	s.ask("group that may not consume", wire.ReqPullMessage, base.with(fields{"consumerGroup": closed}), nil)
 	writeOnly := s.topic("writeonly", 1, fields{"perm": 2})
 	s.ask("topic that may not be read", wire.ReqPullMessage, base.with(fields{"topic": writeOnly}), nil)
-	s.ask("template", wire.ReqPullMessage, base.with(fields{"topic": wire.DefaultTopic}), nil)
+	// Another scenario writes to the template's first queue, at any time.
+	s.ask("template", wire.ReqPullMessage, base.with(fields{"topic": wire.DefaultTopic, "queueId": 5}), nil)
 }
 
 func pullHeld(s *session) {

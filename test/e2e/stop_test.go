@@ -251,7 +251,7 @@ func TestStop_brokerGoneAndNothingAtWork(t *testing.T) {
 	if err := st.broker.Stop(); err != nil {
 		t.Fatal(err)
 	}
-	d.says(address, "refused")
+	d.says("queue waits for its broker", address)
 	lines := strings.Count(d.text(), "\n")
 	d.signal(os.Interrupt)
 	d.ends()
