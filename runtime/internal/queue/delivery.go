@@ -39,6 +39,7 @@ type Delivery struct {
 	raw        []byte          // the stored message; empty when msg is set
 	msg        *wire.Message   // what Message returns for a message that has no stored form of its own
 	Part       *Part           // nil unless it was stored inside of a batch
+	Strand     uint32          // its strand at the dispatcher; 0 = none
 	dropped    bool            // nobody works on it; it still holds the offset
 
 	// The fields below belong to the dispatcher's goroutine while it has the message.
@@ -54,6 +55,7 @@ type Delivery struct {
 type Trial struct {
 	Losses int // lanes lost with the message in flight
 	Crash  Crash
+	Failed time.Time // the first failure after which it is tried in place; zero = none. The settler's, while it has the message
 }
 
 // Crash is the memory of a message that was running when its process died (design.md 10).
@@ -72,6 +74,9 @@ func (d *Delivery) Trial() *Trial {
 	}
 	return d.trial
 }
+
+// Retried tells whether the message failed and is tried again in place.
+func (d *Delivery) Retried() bool { return d.trial != nil && !d.trial.Failed.IsZero() }
 
 // Crashed tells whether a process died with the message running.
 func (d *Delivery) Crashed() bool { return d.trial != nil && d.trial.Crash.Count > 0 }

@@ -23,7 +23,11 @@ const (
 	HoldStreamBytes    HoldKind = "stream_bytes"        // the stream's or the process's memory budget is used up
 	HoldPluginDown     HoldKind = "plugin_down"         // no process answers for the handler
 	HoldPluginBroken   HoldKind = "plugin_broken"       // every process dies; nothing is dead-lettered
+	HoldHandlerDown    HoldKind = "handler_down"        // the member left its group because its handler stays down
 	HoldNoCredit       HoldKind = "plugin_no_credit"    // the handler has nothing to do and takes no records
+	HoldFilter         HoldKind = "filter_refused"      // a broker does not filter as the subscription wants
+	HoldGroupMissing   HoldKind = "group_missing"       // a broker does not know the group and does not make it
+	HoldGroupDisabled  HoldKind = "group_disabled"      // an operator switched the group's consumption off: paused
 	HoldMembersUnknown HoldKind = "members_unknown"     // no member list, or the own id is not in it
 	HoldRouteUnknown   HoldKind = "route_unknown"       // no name server told the topic's queues
 	HoldStrategy       HoldKind = "strategy_kept_share" // the strategy's answer was refused; the last verified share stays
@@ -33,9 +37,12 @@ const (
 	HoldOutOfRange     HoldKind = "offset_out_of_range" // above the queue's end with no time to go by: the operator decides
 	HoldGarbage        HoldKind = "garbage"             // a stored message does not decode
 	HoldBroker         HoldKind = "broker"              // the broker refuses or does not answer
+	HoldAccess         HoldKind = "access_refused"      // access control refuses the key, or a right is missing; Text says which
 	HoldSettle         HoldKind = "settle_refused"      // a verdict cannot be made durable
 	HoldRetryOff       HoldKind = "retry_topic_off"     // the retry topic takes no messages
 	HoldExhausted      HoldKind = "retries_exhausted"   // on_exhausted: block
+	HoldInPlace        HoldKind = "retry_in_place"      // a failed message waits for its next try; in an ordered queue what follows waits too
+	HoldLock           HoldKind = "queue_lock"          // order: the broker's lock of the queue is not ours
 	HoldDraining       HoldKind = "draining"
 	HoldCommit         HoldKind = "commit_refused"
 )

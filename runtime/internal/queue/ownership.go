@@ -13,11 +13,14 @@ import (
 type Ownership struct {
 	Queue sdk.Queue
 	Epoch uint64
+	Order Order // set before the first message
 
 	mu      sync.Mutex // held for memory work only, never over a call
 	window  *Window
 	fenced  bool
 	closing atomic.Bool
+	lease   atomic.Pointer[time.Time] // until when the broker's lock is known to hold; nil = there is none
+	lapsed  atomic.Bool               // somebody was told that the lease is over
 	late    uint64
 	wake    uint64 // settled count that the worker waits for
 	out     int    // at handlers or being settled

@@ -1,6 +1,8 @@
 package settle
 
 import (
+	"container/heap"
+	"slices"
 	"time"
 
 	"github.com/streamd/streamd/internal/frame"
@@ -40,8 +42,11 @@ func (j *Job) hasOutputs() bool {
 	return false
 }
 
-func (j *Job) facts(retryOff bool) Facts {
-	return Facts{Verdict: j.Verdict, Attempts: j.first().Attempt, Outputs: j.hasOutputs(), RetryOff: retryOff, Part: j.first().Part != nil, Tries: j.tries}
+func (j *Job) facts(retryOff, inPlace bool) Facts {
+	return Facts{
+		Verdict: j.Verdict, Attempts: j.first().Attempt, Outputs: j.hasOutputs(), RetryOff: retryOff, Part: j.first().Part != nil,
+		InPlace: inPlace, Tries: j.tries,
+	}
 }
 
 // waiting is a heap of jobs by due time.
@@ -72,6 +77,19 @@ func (w *waiting) Pop() any {
 	old[len(old)-1] = nil
 	*w = old[:len(old)-1]
 	return j
+}
+
+// remove takes out the jobs that match.
+func (w *waiting) remove(match func(*Job) bool) {
+	before := len(*w)
+	*w = slices.DeleteFunc(*w, match)
+	if len(*w) == before {
+		return
+	}
+	for i, j := range *w {
+		j.index = i
+	}
+	heap.Init(w)
 }
 
 func (j *Job) endSpans(err error) {

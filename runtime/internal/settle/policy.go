@@ -28,6 +28,13 @@ type Policy struct {
 	// OutputTopic is where an output without a topic goes; empty = such an output is the handler's mistake.
 	OutputTopic string
 	BlockPause  time.Duration // between tries of a blocked message
+	// InPlace tells that every failed message is tried again in place and none is sent back. Those of ordered queues are,
+	// whatever this says.
+	InPlace bool
+	Backoff Backoff // paces tries in place
+	// SendBackFrom is until when messages are tried in place though nothing binds them any more; zero = they never are. Brokers
+	// from 5.1.1 on dead-letter what goes to the retry topic of a group that holds a queue lock (consumer-semantics.md 6.4).
+	SendBackFrom time.Time
 }
 
 // DefaultLevels returns RocketMQ's 18 delay levels (messageDelayLevel, consumer-semantics.md 8.3).
@@ -71,6 +78,8 @@ type Step struct {
 	Wait  time.Duration
 	Why   string // for status: why it waits
 	Off   bool   // the retry topic turned out to take nothing
+	// Blocked tells that the retries are used up and on_exhausted holds the message: StepAgain only.
+	Blocked bool
 }
 
 // Facts are what a plan decides by.
@@ -80,6 +89,7 @@ type Facts struct {
 	Outputs  bool
 	RetryOff bool // the group's retry topic takes no messages
 	Part     bool // stored inside of a batch: a send-back would bring all of the batch again
+	InPlace  bool // tried again in place, never sent back
 	Tries    int  // failed tries of the present step
 }
 
@@ -94,6 +104,8 @@ func (p *Policy) First(f Facts) Step {
 		return p.deadLetter(f)
 	case f.Attempts > p.MaxRetries:
 		return p.exhausted(f, "")
+	case f.InPlace:
+		return Step{Kind: StepAgain, Wait: p.Backoff.wait(f.Attempts, f.Verdict.Delay), Why: fmt.Sprintf("attempt %d failed: %s", f.Attempts, f.Verdict.Text)}
 	case f.RetryOff:
 		return p.exhausted(f, "the group's retry topic takes no messages, so a failed message cannot be tried later")
 	case f.Part:
@@ -111,13 +123,16 @@ func (p *Policy) exhausted(f Facts, why string) Step {
 		if why == "" {
 			why = fmt.Sprintf("failed %d times, on_exhausted is block: %s", f.Attempts, f.Verdict.Text)
 		}
-		return Step{Kind: StepAgain, Wait: p.BlockPause, Why: why}
+		return Step{Kind: StepAgain, Wait: p.BlockPause, Why: why, Blocked: true}
 	default:
 		return p.deadLetter(f)
 	}
 }
 
 func (p *Policy) deadLetter(f Facts) Step {
+	if f.InPlace { // a group that holds queue locks sends nothing back
+		return Step{Kind: StepResend, Topic: wire.DLQTopic(p.Group)}
+	}
 	if f.RetryOff || f.Part { // 36 goes through the retry topic even on its way to the dead letters (consumer-semantics.md 8.1 steps 4-6)
 		return Step{Kind: StepResend, Topic: wire.DLQTopic(p.Group)}
 	}

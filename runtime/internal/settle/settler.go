@@ -34,7 +34,9 @@ type Config struct {
 	// Failed hears of messages that the settler itself fails (an output that no broker may store); may be nil.
 	Failed func(d *queue.Delivery, v frame.Verdict, by *frame.LaneInfo)
 	// Again gives a message to the handler once more, in place.
-	Again  func(*queue.Delivery)
+	Again func(*queue.Delivery)
+	// Done tells that a message of a strand is settled, so that the next of it may go out; may be nil.
+	Done   func(o *queue.Ownership, strand uint32)
 	Now    func() time.Time
 	Logger *slog.Logger
 }
@@ -42,7 +44,8 @@ type Config struct {
 // Counters count since the settler started.
 type Counters struct {
 	SentBack, DeadLettered, Resent uint64
-	Skipped, Blocked               uint64
+	Skipped                        uint64
+	InPlace, Blocked               uint64 // tries in place; Blocked: with the retries used up
 	OutputsStored                  uint64
 	Refusals                       uint64 // calls that failed and are tried again
 	Late                           uint64 // made durable after the ownership had ended
@@ -59,6 +62,8 @@ type Settler struct {
 	counters Counters
 	hold     queue.Hold
 	pending  int
+	heads    map[headID]Head
+	released []*queue.Ownership
 
 	// The loop's alone.
 	ready   []*Job
@@ -77,7 +82,7 @@ type result struct {
 
 // New makes a settler that does nothing until Run.
 func New(cfg Config) *Settler {
-	return &Settler{cfg: cfg, wake: make(chan struct{}, 1), results: make(chan *result)}
+	return &Settler{cfg: cfg, wake: make(chan struct{}, 1), results: make(chan *result), heads: make(map[headID]Head)}
 }
 
 // Submit takes a job.
@@ -109,6 +114,7 @@ func (s *Settler) Run(ctx context.Context) {
 	defer timer.Stop()
 	for ctx.Err() == nil {
 		s.take()
+		s.release()
 		s.due()
 		s.start(ctx)
 		s.publish()
@@ -143,9 +149,11 @@ func (s *Settler) take() {
 	s.mu.Unlock()
 	for _, j := range jobs {
 		j.since = s.cfg.Now()
-		s.next(j, s.cfg.Policy().First(j.facts(s.retryOff())))
+		s.next(j, s.cfg.Policy().First(s.facts(j)))
 	}
 }
+
+func (s *Settler) facts(j *Job) Facts { return j.facts(s.retryOff(), s.inPlace(j.first())) }
 
 // offFor is how long a broker's word that the retry topic takes nothing is believed before it is tried again.
 const offFor = 30 * time.Second
@@ -172,16 +180,24 @@ func (s *Settler) pause() time.Duration {
 // next does a step that needs no call, or lines the job up.
 func (s *Settler) next(j *Job, step Step) {
 	j.step = step
+	again := step.Kind == StepAgain
 	switch {
-	case !j.live():
+	case !j.live(), again && j.first().Own.Closing(): // the next owner tries it
 		s.drop(j)
 	case step.Wait > 0:
+		if again {
+			s.note(j)
+		}
 		j.due = s.cfg.Now().Add(step.Wait)
 		heap.Push(&s.waiting, j)
 	case step.Kind == StepSettle, step.Kind == StepSkip:
 		s.settle(j)
-	case step.Kind == StepAgain:
-		s.finish(j, func(c *Counters) { c.Blocked++ })
+	case again:
+		s.finish(j, func(c *Counters) {
+			if c.InPlace++; step.Blocked {
+				c.Blocked++
+			}
+		})
 		d := j.first()
 		d.Own.Returned(1)
 		d.Attempt++
@@ -225,6 +241,10 @@ func (s *Settler) settle(j *Job) {
 
 // settled tells the window, and counts what comes after its end: it is durable, and will be delivered once more.
 func (s *Settler) settled(d *queue.Delivery) {
+	s.unnote(d)
+	if s.cfg.Done != nil && d.Strand != 0 {
+		defer s.cfg.Done(d.Own, d.Strand)
+	}
 	if late := d.Own.Settle([]*queue.Delivery{d}); late > 0 {
 		s.count(func(c *Counters) { c.Late++ })
 	}
@@ -233,6 +253,7 @@ func (s *Settler) settled(d *queue.Delivery) {
 func (s *Settler) drop(j *Job) {
 	for i := range j.Items {
 		d := j.Items[i].D
+		s.unnote(d)
 		d.Own.Drop([]*queue.Delivery{d}, true)
 	}
 	s.finish(j, func(*Counters) {})
@@ -267,8 +288,7 @@ func (s *Settler) after(r *result) {
 		s.finish(j, func(*Counters) {})
 		return
 	}
-	f := j.facts(s.retryOff())
-	step := s.cfg.Policy().Next(f, j.step, r.outcome, r.text)
+	step := s.cfg.Policy().Next(s.facts(j), j.step, r.outcome, r.text)
 	if step.Off {
 		s.off = s.cfg.Now().Add(offFor)
 	}
@@ -361,6 +381,8 @@ func (s *Settler) publish() {
 func (j *Job) holdReason(off bool) queue.Hold {
 	kind := queue.HoldSettle
 	switch {
+	case j.step.Kind == StepAgain && !j.step.Blocked:
+		kind = queue.HoldInPlace
 	case j.step.Kind == StepAgain && off:
 		kind = queue.HoldRetryOff
 	case j.step.Kind == StepAgain:
