@@ -76,6 +76,9 @@ func (c *Core) overdue(now time.Time) {
 		}
 		d := r.lane.answer(f, r.index)
 		r.lane.end(f)
+		if d.Strand != 0 {
+			c.ghost(r.lane, r.seq, r.index, idOf(d))
+		}
 		c.counters.Deadlines++
 		c.act(Action{Kind: ActCancel, Lane: r.lane.id, Seq: r.seq, Index: []uint32{r.index}})
 		c.verdict(d, r.lane, frame.Verdict{Index: r.index, Kind: frame.VerdictRetry, Class: "deadline", Text: "no answer within " + c.settings.Deadline.String()})
@@ -85,6 +88,7 @@ func (c *Core) overdue(now time.Time) {
 
 // results takes verdicts. Acks without outputs are settled in runs of one queue; all others one by one.
 func (c *Core) results(now time.Time, l *lane, r *frame.Results) {
+	c.exorcise(l, r)
 	f := l.flights[r.Seq]
 	if f == nil {
 		c.counters.Late += uint64(countAnswers(r))
@@ -137,10 +141,13 @@ func (c *Core) ack(l *lane, f *flight, i uint32, r *frame.Results, outputs map[u
 	if src.revoked {
 		c.forget(src)
 	}
-	if out := outputs[i]; len(out) > 0 || d.Direct != nil {
+	if out := outputs[i]; len(out) > 0 || d.Direct != nil || d.Retried() {
 		c.counters.Outputs += uint64(len(out))
 		c.act(Action{Kind: ActVerdict, D: d, Verdict: frame.Verdict{Index: i, Kind: frame.VerdictAck}, Info: &l.info, Results: r, Outputs: out})
 		return start
+	}
+	if d.Strand != 0 {
+		c.strandDone(d.Own, d.Strand)
 	}
 	if start < len(c.scratch) && c.scratch[start].Own != d.Own {
 		c.flushAcks(l, start)

@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/streamd/streamd/internal/frame"
@@ -21,6 +22,10 @@ type Core struct {
 	solo     soloState
 	suspects []*queue.Delivery
 	retiring bool
+	quiet    bool // another dispatcher takes over as soon as nothing is out
+	strands  map[uint32]*strand
+	ghosts   map[strandID]int  // given up here, perhaps still running there
+	numbers  *atomic.Uint32    // of strands
 	acks     map[string]uint64 // by binary and config: proof that the plugin can do its work
 
 	actions  []Action
@@ -30,7 +35,19 @@ type Core struct {
 
 // NewCore makes a core without lanes.
 func NewCore(s Settings) *Core {
-	return &Core{settings: s, sources: make(map[*queue.Ownership]*source), acks: make(map[string]uint64)}
+	return &Core{
+		settings: s, sources: make(map[*queue.Ownership]*source), acks: make(map[string]uint64),
+		strands: make(map[uint32]*strand), ghosts: make(map[strandID]int), numbers: new(atomic.Uint32),
+	}
+}
+
+// number gives a strand its number.
+func (c *Core) number() uint32 {
+	for {
+		if n := c.numbers.Add(1); n != 0 && c.strands[n] == nil {
+			return n
+		}
+	}
 }
 
 // Input is one thing that happened. Kind says which fields count.
@@ -38,7 +55,8 @@ type Input struct {
 	Kind       InputKind
 	Own        *queue.Ownership
 	Deliveries []queue.Delivery // InOffer
-	One        *queue.Delivery  // InAgain
+	One        *queue.Delivery  // InAgain, InMove
+	Strand     Strand           // InDone: Number; InAdopt
 	Cut        bool             // InRevoke
 	Lane       LaneID           // InOpened, InEvent
 	Info       frame.LaneInfo   // InOpened
@@ -56,11 +74,15 @@ type InputKind uint8
 const (
 	InOffer     InputKind = iota + 1 // a queue brought messages
 	InAgain                          // the settler gives a message back: it is to be tried again in place
+	InMove                           // the dispatcher before this one had not sent a message
+	InDone                           // Own: the settler has settled a message of Strand
+	InAdopt                          // Own: messages of Strand are at the settler, or follow as suspects
 	InRevoke                         // a queue goes; Cut: what is out is given up
 	InOpened                         // a lane is open
 	InEvent                          // a lane reported something
 	InSettings                       // a reload
 	InSurrender                      // another dispatcher takes over what is not sent, now and later
+	InQuiesce                        // another dispatcher takes over what is not sent once nothing is out: nothing more is sent
 	InTick                           // time has passed
 )
 
@@ -71,7 +93,13 @@ func (c *Core) Step(now time.Time, in Input) []Action {
 	case InOffer:
 		c.offer(now, in.Own, in.Deliveries)
 	case InAgain:
-		c.again(now, in.One)
+		c.again(now, in.One, true)
+	case InMove:
+		c.again(now, in.One, false)
+	case InDone:
+		c.strandDone(in.Own, in.Strand.Number)
+	case InAdopt:
+		c.adopt(in.Own, in.Strand)
 	case InRevoke:
 		c.revoke(in.Own, in.Cut)
 	case InOpened:
@@ -82,11 +110,16 @@ func (c *Core) Step(now time.Time, in Input) []Action {
 		c.settings = *in.Settings
 	case InSurrender:
 		c.retiring = true
+	case InQuiesce:
+		c.quiet = true
 	case InTick:
 	}
 	c.overdue(now)
 	if c.retiring {
 		c.surrender()
+		return c.actions
+	}
+	if c.quiet {
 		return c.actions
 	}
 	c.fill(now)
@@ -147,7 +180,7 @@ func (c *Core) source(o *queue.Ownership) *source {
 }
 
 func (c *Core) list(s *source) {
-	if !s.listed && s.ready.len() > 0 {
+	if !s.listed && s.sendable() {
 		s.listed = true
 		c.listed = append(c.listed, s)
 	}
@@ -162,7 +195,7 @@ func (c *Core) unlist(i int) {
 }
 
 func (c *Core) forget(s *source) {
-	if s.out == 0 && s.ready.len() == 0 {
+	if s.out == 0 && s.ready.len() == 0 && len(s.keys) == 0 {
 		delete(c.sources, s.own)
 	}
 }
@@ -175,6 +208,10 @@ func (c *Core) offer(now time.Time, o *queue.Ownership, ds []queue.Delivery) {
 	}
 	if c.ready == 0 {
 		c.since = now
+	}
+	if o.Ordered() {
+		c.offerStrands(s, ds)
+		return
 	}
 	for i := range ds {
 		s.ready.pushBack(&ds[i])
@@ -209,9 +246,13 @@ func (c *Core) requeue(now time.Time, d *queue.Delivery) {
 	if c.ready == 0 {
 		c.since = now
 	}
-	s.ready.pushFront(d)
-	c.ready++
-	c.list(s)
+	if s.own.Ordered() {
+		c.back(s, d)
+	} else {
+		s.ready.pushFront(d)
+		c.ready++
+		c.list(s)
+	}
 	c.returned(d)
 }
 
@@ -220,8 +261,8 @@ func (c *Core) returned(d *queue.Delivery) {
 	c.act(Action{Kind: ActReturn, Own: d.Own, Items: c.scratch[len(c.scratch)-1:]})
 }
 
-// again takes a message from the settler or from another dispatcher. It is not out.
-func (c *Core) again(now time.Time, d *queue.Delivery) {
+// again takes a message from the settler, or (not wasOut) from another dispatcher. It is not on a lane.
+func (c *Core) again(now time.Time, d *queue.Delivery, wasOut bool) {
 	s := c.source(d.Own)
 	switch {
 	case s.revoked:
@@ -233,16 +274,23 @@ func (c *Core) again(now time.Time, d *queue.Delivery) {
 		if c.ready == 0 {
 			c.since = now
 		}
-		s.ready.pushFront(d)
-		c.ready++
-		c.list(s)
+		switch {
+		case !s.own.Ordered():
+			s.ready.pushFront(d)
+			c.ready++
+			c.list(s)
+		case wasOut:
+			c.back(s, d)
+		default:
+			c.wait(s, d)
+		}
 	}
 }
 
 func (c *Core) revoke(o *queue.Ownership, cut bool) {
 	s := c.source(o)
 	s.revoked = true
-	var waiting []*queue.Delivery
+	waiting := c.endStrands(s)
 	for s.ready.len() > 0 {
 		waiting = append(waiting, s.ready.popFront())
 	}
@@ -279,6 +327,9 @@ func (c *Core) cut(s *source) {
 					continue
 				}
 				index = append(index, uint32(i))
+				if s.own.Ordered() {
+					c.ghost(l, seq, uint32(i), idOf(d))
+				}
 				gone = append(gone, l.answer(f, uint32(i)))
 			}
 			if len(index) > 0 {
@@ -310,7 +361,7 @@ func (c *Core) surrender() {
 // Idle tells that nothing is out.
 func (c *Core) Idle() bool {
 	for _, l := range c.lanes {
-		if len(l.flights) > 0 {
+		if len(l.flights) > 0 || len(l.ghosts) > 0 {
 			return false
 		}
 	}

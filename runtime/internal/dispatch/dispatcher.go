@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/streamd/streamd/internal/frame"
@@ -46,6 +47,8 @@ type Config struct {
 	Shards int
 	Open   func(ctx context.Context, spec frame.LaneSpec) (Lane, error)
 	Settle func(*settle.Job)
+	// Numbers numbers the strands of a stream over all its dispatchers; nil = this one's alone.
+	Numbers *atomic.Uint32
 	// Move gives a message that was not sent to the dispatcher that replaces this one.
 	Move   func(*queue.Delivery)
 	Hooks  Hooks // may be nil
@@ -94,8 +97,12 @@ type Status struct {
 
 // New makes a dispatcher that does nothing until Run.
 func New(cfg Config) *Dispatcher {
+	core := NewCore(cfg.Settings)
+	if cfg.Numbers != nil {
+		core.numbers = cfg.Numbers
+	}
 	return &Dispatcher{
-		cfg: cfg, wake: make(chan struct{}, 1), done: make(chan struct{}), retire: make(chan time.Duration, 1), core: NewCore(cfg.Settings), lanes: make(map[LaneID]Lane),
+		cfg: cfg, wake: make(chan struct{}, 1), done: make(chan struct{}), retire: make(chan time.Duration, 1), core: core, lanes: make(map[LaneID]Lane),
 		tags: make(map[string]string), jobs: make(map[*frame.Results]*settle.Job),
 	}
 }
@@ -109,6 +116,9 @@ func (d *Dispatcher) Offer(o *queue.Ownership, ds []queue.Delivery) {
 func (d *Dispatcher) Revoke(o *queue.Ownership, cut bool) {
 	d.push(Input{Kind: InRevoke, Own: o, Cut: cut})
 }
+
+// Move takes a message that the dispatcher before this one has not sent.
+func (d *Dispatcher) Move(one *queue.Delivery) { d.push(Input{Kind: InMove, One: one}) }
 
 // Again takes back a message that the settler had, to be tried in place.
 func (d *Dispatcher) Again(one *queue.Delivery) { d.push(Input{Kind: InAgain, One: one}) }
@@ -211,7 +221,8 @@ var errReplaced = errors.New("the handler was replaced and did not answer in tim
 // end drops what never got out, so that owners see it unsettled and its memory is given back: all queues are closed by now.
 func (d *Dispatcher) end() {
 	for _, in := range d.take() {
-		if in.Kind == InRevoke || in.Kind == InOffer || in.Kind == InAgain {
+		switch in.Kind {
+		case InRevoke, InOffer, InAgain, InMove:
 			d.step(d.cfg.Now(), in)
 		}
 	}

@@ -109,6 +109,7 @@ func (d *Dispatcher) append(m *queue.Delivery, batch int) {
 		QueueID: uint32(q.ID), Offset: uint64(m.Offset), //nolint:gosec // both are never negative
 		BornMillis: uint64(m.BornMillis), StoreMillis: uint64(m.StoreMillis), //nolint:gosec // times since 1970
 		Attempt: uint32(m.Attempt), //nolint:gosec // bounded by the retries
+		Strand:  m.Strand,
 		Trace:   trace, ID: borrow(d.idText), Keys: borrow(m.Props.Keys()), Properties: m.Props.Text, Body: m.Body,
 	})
 }

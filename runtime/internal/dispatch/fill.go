@@ -13,7 +13,7 @@ const quantum = 8
 
 // fill sends batches while there are messages and credits.
 func (c *Core) fill(now time.Time) {
-	for c.ready > 0 {
+	for len(c.listed) > 0 {
 		l := c.freest()
 		if l == nil || c.lingers(now, l) {
 			return
@@ -52,7 +52,7 @@ func (c *Core) send(now time.Time, l *lane) bool {
 		}
 		s := c.listed[c.turn]
 		full := c.takeFrom(now, s, l, f, room, &bytes)
-		if s.ready.len() == 0 {
+		if !s.sendable() {
 			c.unlist(c.turn)
 		} else {
 			c.turn++
@@ -72,6 +72,9 @@ func (c *Core) send(now time.Time, l *lane) bool {
 
 // takeFrom moves up to a quantum of messages into a batch and tells whether the batch is full by bytes.
 func (c *Core) takeFrom(now time.Time, s *source, l *lane, f *flight, room int, bytes *int) (full bool) {
+	if s.own.Ordered() {
+		return c.takeStrands(now, s, l, f, min(room, c.settings.BatchMax), bytes)
+	}
 	if len(c.listed) == 1 {
 		room = min(room, c.settings.BatchMax)
 	} else {
@@ -79,28 +82,42 @@ func (c *Core) takeFrom(now time.Time, s *source, l *lane, f *flight, room int, 
 	}
 	for len(f.items) < room && s.ready.len() > 0 {
 		d := s.ready.front()
-		size := d.Size()
-		if *bytes > 0 && (*bytes+size > c.settings.BatchBytes || l.info.MaxBytes > 0 && *bytes+size+(len(f.items)+1)*frameOverhead > l.info.MaxBytes) {
+		if !c.fits(d, l, f, *bytes) {
 			return true
 		}
 		s.ready.popFront()
 		c.ready--
 		s.out++
-		if l.info.MaxBytes > 0 && size+frameOverhead > l.info.MaxBytes {
+		if oversized(d, l) {
 			c.tooLarge(d, l)
 			continue
 		}
-		*bytes += size
-		d.SentAt = now
-		f.items = append(f.items, d)
+		put(now, d, f, bytes)
 	}
 	return false
+}
+
+// fits tells that a message has room in a batch of so many bytes; the first always has.
+func (c *Core) fits(d *queue.Delivery, l *lane, f *flight, bytes int) bool {
+	size := bytes + d.Size()
+	return bytes == 0 || size <= c.settings.BatchBytes && (l.info.MaxBytes <= 0 || size+(len(f.items)+1)*frameOverhead <= l.info.MaxBytes)
+}
+
+func put(now time.Time, d *queue.Delivery, f *flight, bytes *int) {
+	*bytes += d.Size()
+	d.SentAt = now
+	f.items = append(f.items, d)
+}
+
+// oversized tells that no frame of the plugin can carry a message.
+func oversized(d *queue.Delivery, l *lane) bool {
+	return l.info.MaxBytes > 0 && d.Size()+frameOverhead > l.info.MaxBytes
 }
 
 // frameOverhead is what columns and framing add to one record, at most.
 const frameOverhead = 1 << 10
 
-// tooLarge rejects a message that no frame of the plugin can carry: trying again cannot help.
+// tooLarge rejects an oversized message: trying again cannot help.
 func (c *Core) tooLarge(d *queue.Delivery, l *lane) {
 	c.scratch = append(c.scratch, d)
 	c.act(Action{Kind: ActTake, Own: d.Own, Items: c.scratch[len(c.scratch)-1:]})
@@ -121,7 +138,7 @@ func (c *Core) Next(now time.Time) (at time.Time) {
 			at = t
 		}
 	}
-	if c.ready > 0 {
+	if len(c.listed) > 0 && !c.quiet {
 		if l := c.freest(); l != nil && c.lingers(now, l) {
 			soonest(c.since.Add(c.settings.Linger))
 		}

@@ -20,6 +20,7 @@ type lane struct {
 	seq     uint64
 	flights map[uint64]*flight
 	spare   []*flight
+	ghosts  map[frame.Ref]strandID // records of ordered queues that were given up and are not answered
 }
 
 // flight is one batch that is out.

@@ -6,10 +6,17 @@ import "github.com/streamd/streamd/runtime/internal/queue"
 type source struct {
 	own     *queue.Ownership
 	ready   deque
-	out     int // on lanes, among the suspects, or to be dropped by the settler
+	out     int // on lanes
 	revoked bool
 	listed  bool // among the sources that have something ready
+
+	// Of an ordered queue; ready is empty then.
+	keys     map[string]*strand // with messages waiting or out
+	runnable []*strand          // in turn
 }
+
+// sendable tells that something of the source may be sent now.
+func (s *source) sendable() bool { return s.ready.len() > 0 || len(s.runnable) > 0 }
 
 // deque is a ring of deliveries that takes at both ends.
 type deque struct {

@@ -41,6 +41,7 @@ const (
 // lost takes everything back that was out on a lane. None of it is an attempt (design.md 7).
 func (c *Core) lost(now time.Time, l *lane, lost *frame.Lost) {
 	c.lanes = slices.DeleteFunc(c.lanes, func(o *lane) bool { return o == l })
+	c.layGhosts(l)
 	c.running = slices.DeleteFunc(c.running, func(r running) bool { return r.lane == l })
 	if l.solo {
 		c.solo.state, c.solo.lane = soloNone, nil
@@ -160,7 +161,7 @@ func (c *Core) backToSuspects(d *queue.Delivery) {
 // trySolo runs the next suspect alone, opens the lane for it, or closes the lane when none is left.
 func (c *Core) trySolo(now time.Time) {
 	if len(c.suspects) == 0 {
-		if c.solo.state == soloOpen && len(c.solo.lane.flights) == 0 {
+		if c.solo.state == soloOpen && len(c.solo.lane.flights) == 0 && len(c.solo.lane.ghosts) == 0 {
 			c.solo.state = soloClosing
 			c.solo.lane.closing = true
 			c.act(Action{Kind: ActClose, Lane: c.solo.lane.id})
@@ -179,8 +180,12 @@ func (c *Core) trySolo(now time.Time) {
 		if len(l.flights) > 0 || l.credits <= 0 {
 			return
 		}
-		d := c.suspects[0] // one that crashed went to the end
-		c.suspects = slices.Delete(c.suspects, 0, 1)
+		i := c.nextSuspect(now) // one that crashed went to the end
+		if i < 0 {
+			return
+		}
+		d := c.suspects[i]
+		c.suspects = slices.Delete(c.suspects, i, i+1)
 		c.source(d.Own).out++
 		f := l.begin()
 		d.SentAt = now

@@ -31,8 +31,8 @@ func (d *Delivery) OrderKey() []byte {
 	return keys
 }
 
-// extend sets until when the broker's lock is known to hold. lapsed tells that somebody has been told that it was over.
-func (o *Ownership) extend(until time.Time) (lapsed bool) {
+// Extend sets until when the broker's lock is known to hold. lapsed tells that somebody has been told that it was over.
+func (o *Ownership) Extend(until time.Time) (lapsed bool) {
 	o.lease.Store(&until)
 	return o.lapsed.Swap(false)
 }
