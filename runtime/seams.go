@@ -60,7 +60,7 @@ type Handlers interface {
 type Lane interface {
 	Info() frame.LaneInfo
 	Send(b *frame.Batch) error         // never blocks and keeps no reference to b after it returns; frame.ErrNoCredit
-	Events() <-chan frame.Event        // closed after EventLost or EventDrained
+	Events() <-chan frame.Event        // closed after EventLost or EventDrained; see LaneSpec.Deliver
 	Cancel(seq uint64, index []uint32) // deadline or revoke: the author's context ends
 	Revoke(queues []sdk.Queue)         // tells the author that queues are going
 	Drain(ctx context.Context) error   // no new records; returns when all are answered or ctx ends

@@ -16,6 +16,10 @@ type LaneSpec struct {
 	// Solo asks for a process of its own that sees one record at a time: where the suspects of a crash are tried.
 	// A crash of a solo process does not count for the plugin's breaker.
 	Solo bool
+	// Deliver takes the lane's events one by one, the last included, in the place of Events, which is only closed after it. It
+	// may be called before the lane is handed over, never when opening it fails, and must not block for long. A host may do
+	// without it; nil: all come by Events.
+	Deliver func(Event)
 }
 
 // LaneInfo says which process answers on a lane. Generation grows with every start of the process.

@@ -53,7 +53,7 @@ type Lane struct {
 // Info says which process answers.
 func (l *Lane) Info() frame.LaneInfo { return l.info }
 
-// Events delivers what the plugin answers; closed after EventLost or EventDrained.
+// Events delivers what the plugin answers; closed after EventLost or EventDrained. With LaneSpec.Deliver it delivers nothing.
 func (l *Lane) Events() <-chan frame.Event { return l.events }
 
 // Send writes a batch. It never blocks, keeps no reference to b, and takes one credit a record: without enough of them it

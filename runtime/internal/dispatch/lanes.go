@@ -98,28 +98,45 @@ func (d *Dispatcher) noteOpen(err error) {
 // runLane opens one lane and forwards its events until its last, whose word on why it ended it returns; err: it was not
 // opened, which is errNotReady when nothing speaks against waiting on.
 func (d *Dispatcher) runLane(ctx context.Context, spec frame.LaneSpec, patience time.Duration) (lost frame.Lost, err error) {
+	f := &forwarder{d: d, admitted: make(chan struct{})}
+	spec.Deliver = f.deliver
 	l, err := d.open(ctx, spec, patience)
 	if err != nil {
 		return lost, err
 	}
 	d.noteWhy(nil)
-	id := d.admit(l, spec.Solo)
+	f.id = d.admit(l, spec.Solo)
+	close(f.admitted)
 	stop := context.AfterFunc(ctx, func() { l.Abort(context.Cause(ctx)) })
 	defer stop()
-	last := false
 	for e := range l.Events() {
-		last = e.Kind == frame.EventLost || e.Kind == frame.EventDrained
-		if e.Lost != nil {
-			lost = *e.Lost
-			d.noteWhy(errors.New(lost.Text))
-		}
-		d.push(Input{Kind: InEvent, Lane: id, Event: e})
+		f.deliver(e)
 	}
-	if !last { // a host that closes without a word: nothing is known of what was out
-		lost = frame.Lost{Cause: frame.CauseProtocol, Text: "lane closed without a last event"}
-		d.push(Input{Kind: InEvent, Lane: id, Event: frame.Event{Kind: frame.EventLost, Lost: &lost}})
+	if !f.last { // a host that closes without a word: nothing is known of what was out
+		f.lost = frame.Lost{Cause: frame.CauseProtocol, Text: "lane closed without a last event"}
+		d.push(Input{Kind: InEvent, Lane: f.id, Event: frame.Event{Kind: frame.EventLost, Lost: &f.lost}})
 	}
-	return lost, nil
+	return f.lost, nil
+}
+
+// forwarder brings a lane's events to the dispatcher, on the goroutine that reads them: a batch's answer takes no way over
+// another. Its fields are read elsewhere only after the lane's Events are closed.
+type forwarder struct {
+	d        *Dispatcher
+	admitted chan struct{} // closed when the dispatcher knows the lane
+	id       LaneID
+	last     bool
+	lost     frame.Lost
+}
+
+func (f *forwarder) deliver(e frame.Event) {
+	<-f.admitted
+	f.last = e.Kind == frame.EventLost || e.Kind == frame.EventDrained
+	if e.Lost != nil {
+		f.lost = *e.Lost
+		f.d.noteWhy(errors.New(f.lost.Text))
+	}
+	f.d.push(Input{Kind: InEvent, Lane: f.id, Event: e})
 }
 
 // open asks the host for a lane. It comes back from time to time to tell why there is none yet.
