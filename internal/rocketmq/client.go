@@ -24,6 +24,7 @@ type Client struct {
 	routes    *routes
 	brokers   *pool
 	groups    groups
+	producers producers
 	calls     callbacks
 	suggested suggestions
 	ids       *wire.IDGenerator
@@ -63,8 +64,8 @@ func New(cfg Config) (*Client, error) {
 		pool: c.newPool(withProbe(shared, routeProbe), noHello, func(string, error) {}, func() bool { return false }),
 	}
 	withCalls := withProbe(shared, c.brokerProbe)
-	withCalls.Handle = c.serve
-	c.brokers = c.newPool(withCalls, c.hello, c.brokerLost, c.groups.any)
+	c.brokers = c.newPool(withCalls, c.hello, c.brokerLost, c.member)
+	c.brokers.handle = c.serve
 	c.routes = newRoutes(cfg.RouteInterval, cfg.Logger, &c.wg)
 	c.routes.ctx, c.routes.fetch, c.routes.onBrokers, c.routes.onBack = ctx, c.fetchRoute, c.brokersKnown, c.brokersBack
 	return c, nil
@@ -116,7 +117,7 @@ func (c *Client) Close(ctx context.Context) error {
 	}
 	var err error
 	if was == stateRunning {
-		err = c.leaveAll(ctx)
+		err = errors.Join(c.leaveAll(ctx), c.leaveAllProducers(ctx))
 	}
 	c.cancel(ErrNotRunning)
 	c.brokers.close()
@@ -202,7 +203,7 @@ func (c *Client) fetchRoute(ctx context.Context, topic string) (*route, error) {
 // brokersKnown follows the routes: addresses that left are given up, new ones are connected when groups are joined.
 func (c *Client) brokersKnown(addrs map[string]bool) {
 	c.brokers.keep(addrs)
-	if c.groups.any() {
+	if c.member() {
 		for addr := range addrs {
 			if _, err := c.brokers.peer(addr); err != nil {
 				return // closing

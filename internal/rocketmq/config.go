@@ -32,6 +32,11 @@ type Config struct {
 	Sign func(*wire.Command) error
 	Now  func() time.Time // wall clock, for born times and ids; time.Now
 	Rand func() float64   // 0 <= x < 1, for jitter and choices; safe for concurrent use
+	// Sent hears of each stored message that wants it (OutgoingMessage.Traced): for RocketMQ's own trace. It must not block.
+	Sent func(*SentMessage)
+	// ShortHeartbeats leaves the subscriptions out of heartbeats to brokers that say they know how (heartbeat V2, 5.1.3), as
+	// Java's useHeartbeatV2 does; off by default as there.
+	ShortHeartbeats bool
 
 	RouteInterval     time.Duration // 30 s
 	HeartbeatInterval time.Duration // 30 s

@@ -77,7 +77,7 @@ func (c *Client) beat(ctx context.Context, one *peer, conn *remoting.Conn) error
 	if err != nil {
 		return err
 	}
-	body, err := wire.EncodeBody(data, wire.Standard)
+	body, full, err := c.heartbeatBody(data, one)
 	if err != nil {
 		return err
 	}
@@ -90,6 +90,9 @@ func (c *Client) beat(ctx context.Context, one *peer, conn *remoting.Conn) error
 	if err := refusal(r, BrokerAddr{Addr: one.addr}, reply); err != nil {
 		return err
 	}
+	if c.cfg.ShortHeartbeats {
+		one.told.took(full, reply.Ext)
+	}
 	reply.Release()
 	one.version.Store(version)
 	for _, consumer := range data.ConsumerDataSet {
@@ -100,10 +103,19 @@ func (c *Client) beat(ctx context.Context, one *peer, conn *remoting.Conn) error
 	return nil
 }
 
+// heartbeatBody is the body of a heartbeat, and where heartbeats may be short its full form.
+func (c *Client) heartbeatBody(data *wire.HeartbeatData, to *peer) (body []byte, full string, err error) {
+	if c.cfg.ShortHeartbeats {
+		return to.told.encode(data)
+	}
+	body, err = wire.EncodeBody(data, wire.Standard)
+	return body, "", err
+}
+
 func (c *Client) heartbeatData() (*wire.HeartbeatData, error) {
 	data := &wire.HeartbeatData{
 		ClientID: c.cfg.ClientID, ConsumerDataSet: []wire.ConsumerData{},
-		ProducerDataSet: []wire.ProducerData{{GroupName: c.cfg.ProducerGroup}},
+		ProducerDataSet: c.producerData(),
 	}
 	for _, spec := range c.groups.all() {
 		consumer, err := consumerData(spec)

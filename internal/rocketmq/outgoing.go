@@ -25,6 +25,9 @@ type outgoing struct {
 	delayed    bool
 	reconsumed wire.Opt[int32]
 	limit      wire.Opt[int32]
+	group      string           // of the transaction's producers; empty: Config.ProducerGroup
+	half       bool             // of a transaction
+	traced     *OutgoingMessage // set when Config.Sent wants to hear of it
 }
 
 // prepare checks m and puts it into its final form, but for compression. Errors wrap ErrInvalidMessage.
@@ -42,12 +45,16 @@ func (c *Client) prepare(m *OutgoingMessage) (*outgoing, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrInvalidMessage, err)
 	}
-	return &outgoing{
+	o := &outgoing{
 		topic: m.Topic, queue: m.Queue, sharding: m.ShardingKey, id: properties[wire.PropUniqueKey], properties: text,
 		body: m.Body, flag: m.Flag, timer: isTimer(properties), delayed: properties[wire.PropDelayLevel] != "",
 		reconsumed: headerCount(m.Topic, properties, wire.PropReconsumeTime),
 		limit:      headerCount(m.Topic, properties, wire.PropMaxReconsumeTimes),
-	}, nil
+	}
+	if m.Traced && c.cfg.Sent != nil {
+		o.traced = m
+	}
+	return o, nil
 }
 
 func isTimer(properties map[string]string) bool {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/streamd/streamd/internal/rocketmq/remoting"
+	"github.com/streamd/streamd/internal/rocketmq/wire"
 )
 
 // settled is how long a connection must have lived for its loss to count as news rather than as one more failure.
@@ -26,6 +27,7 @@ type peer struct {
 	version atomic.Int32
 	// advertised holds, by group and topic, the subscription version that the broker was last told.
 	advertised advertised
+	told       told // for heartbeats without subscriptions
 
 	mu       sync.Mutex
 	conn     *remoting.Conn
@@ -125,7 +127,11 @@ func (p *peer) needed() bool {
 
 // connect dials and says hello: a broker that takes connections but answers nothing is not connected.
 func (p *peer) connect() (*remoting.Conn, error) {
-	conn, err := remoting.Dial(p.ctx, p.addr, p.pool.remoting)
+	settings := p.pool.remoting
+	if handle := p.pool.handle; handle != nil {
+		settings.Handle = func(ctx context.Context, req *wire.Command) *wire.Command { return handle(ctx, p.addr, req) }
+	}
+	conn, err := remoting.Dial(p.ctx, p.addr, settings)
 	if err != nil {
 		return nil, err
 	}
@@ -147,6 +153,7 @@ func (p *peer) attend(conn *remoting.Conn) {
 	case <-p.ctx.Done():
 	}
 	p.advertised.clear()
+	p.told.clear()
 	p.pool.retire(p.ctx, conn)
 	if p.ctx.Err() != nil {
 		return

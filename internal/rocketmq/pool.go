@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/streamd/streamd/internal/rocketmq/remoting"
+	"github.com/streamd/streamd/internal/rocketmq/wire"
 )
 
 // pool holds one peer for each address, of one kind: brokers, or name servers.
@@ -16,6 +17,8 @@ type pool struct {
 	backoff  func(failures int, err error) time.Duration
 	// hello runs on each new connection before anybody else uses it.
 	hello func(context.Context, *peer, *remoting.Conn) error
+	// handle answers what the server at addr asks. nil = nothing is asked.
+	handle func(ctx context.Context, addr string, req *wire.Command) *wire.Command
 	// lost hears of each failed attempt and each lost connection.
 	lost func(addr string, err error)
 	// eager tells that connections are to be kept up although nobody waits for them.

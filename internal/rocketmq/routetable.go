@@ -98,6 +98,16 @@ func (r *routes) broker(name string) []BrokerAddr {
 	return r.brokers[name]
 }
 
+// nameOf is the name of the broker at an address, empty when no route has it.
+func (r *routes) nameOf(addr string) string {
+	for _, to := range r.all() {
+		if to.Addr == addr {
+			return to.Name
+		}
+	}
+	return ""
+}
+
 // all lists the addresses of all known brokers, by name and master first.
 func (r *routes) all() []BrokerAddr {
 	r.mu.Lock()

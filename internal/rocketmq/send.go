@@ -54,7 +54,7 @@ func (c *Client) sendParts(ctx context.Context, parts []*outgoing) ([]SendResult
 		}
 		k := classify(err)
 		again := k.elsewhere || k.retriable
-		if attempt >= c.cfg.SendRetries || ctx.Err() != nil || !again {
+		if attempt >= c.cfg.SendRetries || ctx.Err() != nil || !again || parts[0].half && IsUnknownOutcome(err) {
 			return failed(err)
 		}
 		if (to.fixed || to.alone) && c.pauseBefore(ctx, attempt+1) != nil {
@@ -91,6 +91,7 @@ func (c *Client) sendOnce(ctx context.Context, to place, parts []*outgoing, atte
 		return nil, err
 	}
 	r.fast = !to.fixed && !to.alone && attempt < c.cfg.SendRetries
+	began := c.cfg.Now()
 	reply, err := c.send(ctx, broker, r)
 	if err != nil {
 		return nil, err
@@ -104,7 +105,30 @@ func (c *Client) sendOnce(ctx context.Context, to place, parts []*outgoing, atte
 	if err := decodeHeader(r.header.RequestCode(), broker.Name, reply, &h); err != nil {
 		return nil, err
 	}
-	return sendResults(to.queue, parts, status, &h), nil
+	results := sendResults(to.queue, parts, status, &h)
+	c.traceSent(broker, parts, results, began)
+	return results, nil
+}
+
+// traceSent has RocketMQ's own trace know what was stored.
+func (c *Client) traceSent(broker BrokerAddr, parts []*outgoing, results []SendResult, began time.Time) {
+	for i, o := range parts {
+		if o.traced == nil {
+			continue
+		}
+		c.cfg.Sent(&SentMessage{
+			Message: o.traced, Result: results[i], ProducerGroup: c.producerGroup(o), Addr: broker.Addr, Bytes: len(o.body), Began: began,
+			Took: c.cfg.Now().Sub(began) / time.Duration(len(parts)), Half: o.half, Delayed: o.timer || o.delayed,
+		})
+	}
+}
+
+// producerGroup is the group that a message is sent as.
+func (c *Client) producerGroup(o *outgoing) string {
+	if o.group != "" {
+		return o.group
+	}
+	return c.cfg.ProducerGroup
 }
 
 func sendStatus(code wire.ResponseCode) (SendStatus, bool) {
@@ -125,7 +149,7 @@ func sendStatus(code wire.ResponseCode) (SendStatus, bool) {
 func (c *Client) sendRequest(to place, parts []*outgoing) (request, error) {
 	first := parts[0]
 	h := &wire.SendRequest{
-		Op: wire.ReqSendMessageV2, ProducerGroup: c.cfg.ProducerGroup, Topic: first.topic, DefaultTopic: wire.DefaultTopic,
+		Op: wire.ReqSendMessageV2, ProducerGroup: c.producerGroup(first), Topic: first.topic, DefaultTopic: wire.DefaultTopic,
 		DefaultQueues: to.defaultQueues, QueueID: to.queue.ID, SysFlag: first.sysFlag, BornMillis: c.cfg.Now().UnixMilli(),
 		Flag: first.flag, Properties: wire.Some(string(first.properties)), ReconsumeTimes: wire.Some(first.reconsumed.Or(0)),
 		UnitMode: wire.Some(false), MaxReconsumeTimes: first.limit, Batch: wire.Some(len(parts) > 1), Common: named(to.queue.Broker),
@@ -164,7 +188,8 @@ func sendResults(to sdk.Queue, parts []*outgoing, status SendStatus, h *wire.Sen
 	for i, o := range parts {
 		results[i] = SendResult{
 			Status: status, MessageID: o.id, Offset: h.QueueOffset + int64(i),
-			Queue: sdk.Queue{Topic: to.Topic, Broker: to.Broker, ID: h.QueueID},
+			Queue: sdk.Queue{Topic: to.Topic, Broker: to.Broker, ID: h.QueueID}, TransactionID: h.TransactionID.Or(""),
+			Region: h.Region.Or(""), TraceOff: h.TraceOn.Or("") == "false",
 		}
 		if i < len(offsetIDs) {
 			results[i].OffsetMessageID = offsetIDs[i]

@@ -51,8 +51,8 @@ func (k *callbacks) drained(ctx context.Context) error {
 	}
 }
 
-// serve answers what brokers ask of this client (remoting-protocol.md 2.9). nil = "not supported".
-func (c *Client) serve(_ context.Context, req *wire.Command) *wire.Command {
+// serve answers what the broker at addr asks of this client (remoting-protocol.md 2.9). nil = "not supported".
+func (c *Client) serve(ctx context.Context, addr string, req *wire.Command) *wire.Command {
 	c.calls.enter()
 	defer c.calls.leave()
 	switch req.RequestCode() {
@@ -67,8 +67,9 @@ func (c *Client) serve(_ context.Context, req *wire.Command) *wire.Command {
 	case wire.ReqConsumeDirectly:
 		return answer(c, req, &wire.ConsumeDirectlyRequest{}, c.consumeDirectly)
 	case wire.ReqCheckTransactionState:
-		c.log.Warn("ignoring a transaction check: this client sends no half messages")
-		return wire.NewResponse(req, wire.RespSystemError, "this client sends no transactions")
+		return answer(c, req, &wire.CheckTransactionRequest{}, func(req *wire.Command, h *wire.CheckTransactionRequest) *wire.Command {
+			return c.transactionChecked(ctx, addr, req, h)
+		})
 	case wire.ReqPushReplyMessage:
 		return wire.NewResponse(req, wire.RespSystemError, "no request of this client waits for a reply")
 	default:

@@ -79,6 +79,7 @@ type OutgoingMessage struct {
 	DelayLevel  int           // 1..18; 0 = none
 	Delay       time.Duration // timer message (5.x); excludes DelayLevel
 	Flag        int32
+	Traced      bool // Config.Sent hears of it
 }
 
 // SendResult tells where a message was stored.
@@ -88,6 +89,22 @@ type SendResult struct {
 	OffsetMessageID string
 	Queue           sdk.Queue
 	Offset          int64
+	TransactionID   string // what the broker calls a half message (5.x)
+	Region          string // what the broker says of RocketMQ's own trace: its region,
+	TraceOff        bool   // and that it wants none of the message
+}
+
+// SentMessage is a message that was stored, as RocketMQ's own trace tells of it.
+type SentMessage struct {
+	Message       *OutgoingMessage
+	Result        SendResult
+	ProducerGroup string
+	Addr          string    // of the broker, host:port
+	Bytes         int       // of the body as sent: compressed
+	Began         time.Time // of the attempt that stored it
+	Took          time.Duration
+	Half          bool // of a transaction
+	Delayed       bool
 }
 
 // SendStatus tells how far a stored message got.

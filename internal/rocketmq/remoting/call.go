@@ -61,7 +61,7 @@ func (c *Conn) call(ctx context.Context, req *wire.Command, held bool) (*Reply, 
 		}
 		return nil, c.failed(req, false, err)
 	}
-	if err := c.enqueue(ctx, w.frame, req, opaque); err != nil {
+	if err := c.enqueue(ctx, w.frame, req, opaque, 0); err != nil {
 		c.table.take(opaque)
 		return nil, c.failed(req, false, err)
 	}
@@ -94,11 +94,27 @@ func (c *Conn) outcome(req *wire.Command, w *waiter, o outcome) (*Reply, error) 
 	return o.reply, nil
 }
 
+// Post sends req one-way: the peer gives no answer, and nil says only that the request is on its way. It is for what the
+// peer asks again when it is lost. req is not changed or kept. The error is a *CallError.
+func (c *Conn) Post(ctx context.Context, req *wire.Command) error {
+	if c.isDraining() {
+		return c.failed(req, false, ErrDraining)
+	}
+	opaque, err := c.table.number()
+	if err == nil {
+		err = c.enqueue(ctx, &outFrame{}, req, opaque, wire.FlagOneway)
+	}
+	if err != nil {
+		return c.failed(req, false, err)
+	}
+	return nil
+}
+
 // enqueue encodes a request and hands it to the writer.
-func (c *Conn) enqueue(ctx context.Context, f *outFrame, req *wire.Command, opaque int32) error {
+func (c *Conn) enqueue(ctx context.Context, f *outFrame, req *wire.Command, opaque, flag int32) error {
 	cmd := *req
 	cmd.Opaque = opaque
-	cmd.Flag &^= wire.FlagResponse | wire.FlagOneway
+	cmd.Flag = cmd.Flag&^(wire.FlagResponse|wire.FlagOneway) | flag
 	if c.cfg.Sign != nil {
 		cmd.Ext = slices.Clone(cmd.Ext)
 		if err := c.cfg.Sign(&cmd); err != nil {

@@ -59,17 +59,33 @@ func (t *table) add(w *waiter) (int32, error) {
 	if t.err != nil {
 		return 0, t.err
 	}
-	for {
-		t.next++
-		if _, taken := t.waiters[t.next]; !taken {
-			break
-		}
-	}
+	t.advance()
 	if len(t.waiters) == 0 {
 		t.busySince = w.start
 	}
 	t.waiters[t.next] = w
 	return t.next, nil
+}
+
+// number returns a number that no outstanding request has, for a request that gets no answer.
+func (t *table) number() (int32, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.err != nil {
+		return 0, t.err
+	}
+	t.advance()
+	return t.next, nil
+}
+
+// advance moves next to a free number. The caller holds mu.
+func (t *table) advance() {
+	for {
+		t.next++
+		if _, taken := t.waiters[t.next]; !taken {
+			return
+		}
+	}
 }
 
 // take removes the request; nil when it is not outstanding (any more).

@@ -36,6 +36,7 @@ const (
 	PropProducerGroup     = "PGROUP"
 	PropHalfMessage       = "TRAN_MSG"
 	PropTransactionID     = "__transactionId__"
+	PropCheckTimes        = "TRANSACTION_CHECK_TIMES" // how often its producers were asked
 	PropInnerCount        = "INNER_NUM"
 	PropInnerBase         = "INNER_BASE"
 	PropTimerDelaySeconds = "TIMER_DELAY_SEC"
