@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"net"
-	"net/url"
 	"regexp"
 	"slices"
 	"strconv"
@@ -57,33 +56,9 @@ func checkBrokers(root *node, ps *problems) {
 		case servers.kind == listNode && len(servers.items) == 0:
 			ps.add(servers.pos, `["HOST:9876"]`, "name_servers is empty")
 		case servers.kind == scalarNode:
-			checkServers(servers, ps)
+			checkServers([]*node{servers}, ps)
 		default:
-			for _, it := range servers.items {
-				checkServers(it, ps)
-			}
-		}
-	}
-}
-
-func checkServers(n *node, ps *problems) {
-	if n.kind != scalarNode {
-		return
-	}
-	parts := splitAddresses(n.text)
-	if len(parts) == 0 && !n.isNull() {
-		ps.add(n.pos, "HOST:9876", "a name server's address is empty")
-	}
-	for _, a := range parts {
-		if strings.Contains(a, "://") {
-			u, err := url.Parse(a)
-			if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-				ps.add(n.pos, "http://HOST:8080/rocketmq/nsaddr", "%s is no address of a list of name servers", n.quoted(a))
-			}
-			continue
-		}
-		if !hostPort(a, true) {
-			ps.add(n.pos, addressHint(n, a), "%s is no address of a name server", n.quoted(a))
+			checkServers(servers.items, ps)
 		}
 	}
 }
@@ -94,13 +69,6 @@ func (n *node) quoted(part string) string {
 		return n.written
 	}
 	return strconv.Quote(part)
-}
-
-func addressHint(n *node, a string) string {
-	if n.written == "" && !strings.Contains(a, ":") {
-		return a + ":9876"
-	}
-	return "HOST:9876, or [IPv6]:9876"
 }
 
 func hostPort(s string, needHost bool) bool {

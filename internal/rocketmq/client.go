@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/netip"
 	"os"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -60,9 +61,10 @@ func New(cfg Config) (*Client, error) {
 		Dial: cfg.Dial, Buffers: &remoting.Buffers{}, Logger: cfg.Logger, Sign: cfg.Sign, MaxOutstanding: cfg.MaxOutstanding,
 	}
 	c.ns = &nameServers{
-		addrs: cfg.NameServers, timeout: cfg.CallTimeout, log: cfg.Logger,
+		known: make(chan struct{}), timeout: cfg.CallTimeout, log: cfg.Logger,
 		pool: c.newPool(withProbe(shared, routeProbe), noHello, func(string, error) {}, func() bool { return false }),
 	}
+	c.nameServers()
 	withCalls := withProbe(shared, c.brokerProbe)
 	c.brokers = c.newPool(withCalls, c.hello, c.brokerLost, c.member)
 	c.brokers.handle = c.serve
@@ -70,6 +72,24 @@ func New(cfg Config) (*Client, error) {
 	c.routes.ctx, c.routes.fetch, c.routes.onBrokers, c.routes.onBack = ctx, c.fetchRoute, c.brokersKnown, c.brokersBack
 	return c, nil
 }
+
+// nameServers takes the configured addresses, or the list that tells them.
+func (c *Client) nameServers() {
+	first := c.cfg.NameServers[0]
+	if !isList(first) {
+		c.ns.set(c.cfg.NameServers, nil)
+		return
+	}
+	c.ns.list = &addressList{
+		url: first, http: c.cfg.HTTP, every: c.cfg.ListInterval,
+		backoff: func(failures int) time.Duration {
+			return backoff(failures, c.cfg.BackoffMin, c.cfg.BackoffMax, c.cfg.Rand)
+		},
+	}
+}
+
+// NameServers are the addresses in force: those configured, or those that the configured list told last.
+func (c *Client) NameServers() []string { return slices.Clone(c.ns.addrs()) }
 
 func (c *Client) newPool(rc remoting.Config, hello func(context.Context, *peer, *remoting.Conn) error,
 	lost func(string, error), eager func() bool,
@@ -102,6 +122,9 @@ func (c *Client) Start(ctx context.Context) error {
 	}
 	if !c.state.CompareAndSwap(stateCreated, stateRunning) {
 		return c.running()
+	}
+	if c.ns.list != nil {
+		c.wg.Go(func() { c.ns.follow(c.ctx) })
 	}
 	c.wg.Go(c.routes.refreshLoop)
 	c.wg.Go(c.heartbeatLoop)

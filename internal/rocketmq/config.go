@@ -9,6 +9,7 @@ import (
 	"math"
 	randv2 "math/rand/v2"
 	"net"
+	"net/http"
 	"os"
 	"time"
 
@@ -19,7 +20,7 @@ import (
 // Config says which cluster a client talks to and how. NameServers and Logger must be set; a zero value elsewhere means
 // its default.
 type Config struct {
-	// NameServers as ParseNameServers reads them.
+	// NameServers as ParseNameServers reads them: addresses, or the one of a list that is asked for every ListInterval.
 	NameServers []string
 	Logger      *slog.Logger
 	// ClientID names this client in its groups; two members of a group must not share it. Default: NewClientID.
@@ -38,6 +39,10 @@ type Config struct {
 	// Java's useHeartbeatV2 does; off by default as there.
 	ShortHeartbeats bool
 
+	// HTTP asks for a list of name servers; default: a client of its own, through the proxies of the environment.
+	HTTP *http.Client
+
+	ListInterval      time.Duration // 2 min, as Java's client
 	RouteInterval     time.Duration // 30 s
 	HeartbeatInterval time.Duration // 30 s
 	// CallTimeout bounds each request within the caller's context; a pull is bounded by its hold time + PullMargin.
@@ -79,6 +84,10 @@ func (c Config) withDefaults() (Config, error) {
 		c.Rand = randv2.Float64
 	}
 	preset(&c.ProducerGroup, "CLIENT_INNER_PRODUCER")
+	if c.HTTP == nil {
+		c.HTTP = newListClient()
+	}
+	preset(&c.ListInterval, 2*time.Minute)
 	preset(&c.RouteInterval, 30*time.Second)
 	preset(&c.HeartbeatInterval, 30*time.Second)
 	preset(&c.CallTimeout, 3*time.Second)

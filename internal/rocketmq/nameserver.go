@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -15,22 +17,84 @@ import (
 // nameServers asks the name servers of one cluster. They do not know each other, so one that fails, or that was just
 // started and knows nothing yet, is made up for by the others. The one that answered last is asked first.
 type nameServers struct {
-	addrs   []string
+	list    *addressList  // nil: the addresses are configured
+	known   chan struct{} // closed once there are addresses, or a list was asked for in vain
 	pool    *pool
 	timeout time.Duration
 	log     *slog.Logger
 	current atomic.Uint32
+
+	mu     sync.Mutex // guards what follows; held for memory work only
+	listed []string
+	reason error // why none are listed
+}
+
+// set makes addrs the name servers in force, or notes why there are none.
+func (n *nameServers) set(addrs []string, reason error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.listed == nil && n.reason == nil {
+		close(n.known)
+	}
+	n.listed, n.reason = addrs, reason
+}
+
+// addrs are the name servers in force. The list is not changed afterwards.
+func (n *nameServers) addrs() []string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.listed
+}
+
+// await returns the name servers in force; the first answer of a list is waited for.
+func (n *nameServers) await(ctx context.Context) ([]string, error) {
+	select {
+	case <-n.known: // whatever ctx says: configured ones are known from the start
+	default:
+		if err := n.firstList(ctx); err != nil {
+			return nil, err
+		}
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if len(n.listed) == 0 {
+		return nil, fmt.Errorf("%w: %w", ErrNoNameServer, n.reason)
+	}
+	return n.listed, nil
+}
+
+// firstList waits for the first answer of the list.
+func (n *nameServers) firstList(ctx context.Context) error {
+	select {
+	case <-n.known:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("%w: waiting for the list at %s: %w", ErrNoNameServer, n.list.url, context.Cause(ctx))
+	}
 }
 
 // ask sends req to one name server after the other until one answers with success. Refusals are remembered: when none
 // succeeds, a refusal is returned rather than another's silence. The caller must Release the reply.
 func (n *nameServers) ask(ctx context.Context, req *wire.Command) (*remoting.Reply, error) {
+	for {
+		addrs, err := n.await(ctx)
+		if err != nil {
+			return nil, err
+		}
+		reply, err := n.askEach(ctx, addrs, req)
+		if err == nil || ctx.Err() != nil || slices.Equal(addrs, n.addrs()) {
+			return reply, err
+		} // else the list changed meanwhile
+	}
+}
+
+func (n *nameServers) askEach(ctx context.Context, addrs []string, req *wire.Command) (*remoting.Reply, error) {
 	first := n.current.Load()
 	var refused *ResponseError
 	var failed error
-	for i := range len(n.addrs) {
-		index := (int(first) + i) % len(n.addrs)
-		reply, err := n.askOne(ctx, n.addrs[index], req, len(n.addrs) > 1)
+	for i := range len(addrs) {
+		index := (int(first) + i) % len(addrs)
+		reply, err := n.askOne(ctx, addrs[index], req, len(addrs) > 1)
 		var resp *ResponseError
 		switch {
 		case err == nil:
@@ -42,7 +106,7 @@ func (n *nameServers) ask(ctx context.Context, req *wire.Command) (*remoting.Rep
 			}
 		default:
 			failed = errors.Join(failed, err)
-			n.log.Debug("asking a name server", "addr", n.addrs[index], "error", err)
+			n.log.Debug("asking a name server", "addr", addrs[index], "error", err)
 		}
 		if ctx.Err() != nil {
 			break // the time of the next one is up too

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -13,6 +15,10 @@ import (
 // host:port with a DNS name, an IPv4 address or an IPv6 address in brackets; blanks around it are ignored. Names are not
 // resolved here: they are at each connection, so that a name server can move. Duplicates are dropped, the order stays. The
 // error names the bad element by its position, counted from 1 over all texts; an empty element is an error too.
+//
+// In the place of addresses stands one http:// or https:// address with a path: a web server's list of them, which a client
+// asks for (addressList). Without a path http://host:port is the name server itself, as Java's and Go's clients read it
+// (remoting-protocol.md 6.2).
 func ParseNameServers(texts ...string) ([]string, error) {
 	var addrs []string
 	seen := map[string]bool{}
@@ -20,9 +26,9 @@ func ParseNameServers(texts ...string) ([]string, error) {
 	for _, text := range texts {
 		for element := range strings.SplitSeq(strings.ReplaceAll(text, ";", ","), ",") {
 			position++
-			addr := strings.TrimSpace(element)
-			if err := checkHostPort(addr); err != nil {
-				return nil, fmt.Errorf("name server %d (%q): %w; write host:port", position, addr, err)
+			addr, err := parseNameServer(strings.TrimSpace(element))
+			if err != nil {
+				return nil, fmt.Errorf("name server %d (%q): %w; write host:port", position, strings.TrimSpace(element), err)
 			}
 			if !seen[addr] {
 				seen[addr] = true
@@ -33,8 +39,37 @@ func ParseNameServers(texts ...string) ([]string, error) {
 	if len(addrs) == 0 {
 		return nil, errors.New("no name server given; write host:port")
 	}
+	if i := slices.IndexFunc(addrs, isList); i >= 0 && len(addrs) > 1 {
+		return nil, fmt.Errorf("%s lists the name servers, and others are given beside it; write either", addrs[i])
+	}
 	return addrs, nil
 }
+
+// isList tells a list's address from a name server's.
+func isList(addr string) bool { return strings.Contains(addr, "://") }
+
+func parseNameServer(element string) (string, error) {
+	if !isList(element) {
+		return element, checkHostPort(element)
+	}
+	u, err := url.Parse(element)
+	switch {
+	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
+		return "", errors.New("scheme before the address, and no http:// address of a list")
+	case u.User != nil:
+		return "", errors.New("name and password in an address, which logs show")
+	case strings.Trim(u.Path, "/") != "":
+		return element, nil
+	case strings.HasPrefix(u.Host, instancePrefix):
+		return "", errors.New("end point of an instance, whose name is a namespace to Java's client and nothing here")
+	case u.Scheme == "https" || u.RawQuery != "":
+		return "", errors.New("address of a list without its path")
+	}
+	return u.Host, checkHostPort(u.Host)
+}
+
+// instancePrefix begins the host of a cloud instance's end point; Java's client makes a namespace of it.
+const instancePrefix = "MQ_INST_"
 
 func checkHostPort(addr string) error {
 	if addr == "" {
@@ -42,9 +77,6 @@ func checkHostPort(addr string) error {
 	}
 	if strings.ContainsAny(addr, " \t\r\n") {
 		return errors.New("blank inside the address")
-	}
-	if strings.Contains(addr, "://") {
-		return errors.New("scheme before the address")
 	}
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
