@@ -2,6 +2,8 @@ package border
 
 import (
 	"errors"
+	"fmt"
+	"net"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/encoding"
@@ -15,6 +17,7 @@ const (
 	streamWindow     = 4 << 20
 	connectionWindow = 8 << 20
 	ioBuffer         = 256 << 10
+	socketBuffer     = 1 << 20 // most kernels give 208 KiB, which is less than one batch may have
 	// MaxMessage bounds one frame in both directions; gRPC's own default of 4 MiB is less than a large message.
 	MaxMessage = 64 << 20
 )
@@ -61,4 +64,17 @@ func (l *Link) DialOptions() []grpc.DialOption {
 		grpc.WithDisableRetry(), // a lane is never replayed by the transport
 		experimental.WithBufferPool(l.pool),
 	}
+}
+
+// Widen gives the host's end of a connection room for several batches: else each large one is written in pieces, with a
+// wait for the plugin between them. A kernel that grants less takes what it grants.
+func Widen(conn net.Conn) error {
+	unix, ok := conn.(*net.UnixConn)
+	if !ok {
+		return nil
+	}
+	if err := unix.SetWriteBuffer(socketBuffer); err != nil {
+		return fmt.Errorf("widening the socket: %w", err)
+	}
+	return nil
 }

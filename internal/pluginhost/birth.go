@@ -66,7 +66,7 @@ func (g *generation) runnerFunc() func(hclog.Logger, *exec.Cmd, string) (gorunne
 func (g *generation) start() (crash bool, err error) {
 	g.client = goplugin.NewClient(g.clientConfig())
 	late := time.AfterFunc(g.spec.StartTimeout, g.startTimedOut)
-	protocol, err := g.client.Client()
+	grpcClient, err := g.connect()
 	late.Stop()
 	if err == nil {
 		err = g.runner.failure()
@@ -74,16 +74,29 @@ func (g *generation) start() (crash bool, err error) {
 	if err != nil {
 		return g.stillborn(err)
 	}
-	grpcClient, ok := protocol.(*goplugin.GRPCClient)
-	if !ok {
-		return g.stillborn(fmt.Errorf("go-plugin made a %T", protocol))
-	}
 	g.mu.Lock()
 	g.conn = grpcClient.Conn
 	g.api = pluginv1.NewPluginClient(g.conn)
 	g.mu.Unlock()
 	g.heard()
 	return false, nil
+}
+
+func (g *generation) connect() (*goplugin.GRPCClient, error) {
+	address, err := g.client.Start()
+	if err != nil {
+		return nil, err //nolint:wrapcheck // stillborn says whose error it is
+	}
+	g.address = address
+	protocol, err := g.client.Client()
+	if err != nil {
+		return nil, err //nolint:wrapcheck // as above
+	}
+	grpcClient, ok := protocol.(*goplugin.GRPCClient)
+	if !ok {
+		return nil, fmt.Errorf("go-plugin made a %T", protocol)
+	}
+	return grpcClient, nil
 }
 
 func (g *generation) startTimedOut() {

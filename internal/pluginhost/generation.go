@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"os"
 	"path/filepath"
 	"sync"
@@ -42,7 +43,8 @@ type generation struct {
 	stdio  stdio
 	shared *sharedPage
 	page   *frame.Page
-	client *goplugin.Client
+	client  *goplugin.Client
+	address net.Addr // that it listens at; set before the first connection
 	conn   *grpc.ClientConn
 	api    pluginv1.PluginClient
 	limit  memlimit.Group
@@ -115,8 +117,22 @@ func (g *generation) clientConfig() *goplugin.ClientConfig {
 		SyncStderr:       g.stdio.stderr,
 		StartTimeout:     g.spec.StartTimeout + time.Second, // ours comes first, with better words
 		Logger:           silentLogger(),
-		GRPCDialOptions:  g.host.link.DialOptions(),
+		GRPCDialOptions:  append(g.host.link.DialOptions(), grpc.WithContextDialer(g.dial)),
 	}
+}
+
+// dial connects to the address that the process told in its handshake, in the place of go-plugin's own dialer, whose socket
+// has too little room for a batch.
+func (g *generation) dial(ctx context.Context, _ string) (net.Conn, error) {
+	var d net.Dialer
+	conn, err := d.DialContext(ctx, g.address.Network(), g.address.String())
+	if err != nil {
+		return nil, fmt.Errorf("connecting to plugin %s: %w", g.name, err)
+	}
+	if err := border.Widen(conn); err != nil {
+		return nil, errors.Join(fmt.Errorf("connecting to plugin %s: %w", g.name, err), conn.Close())
+	}
+	return conn, nil
 }
 
 // defaultFrame is what a plugin that says nothing takes, in bytes: gRPC's default.

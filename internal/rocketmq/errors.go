@@ -24,6 +24,8 @@ var (
 	ErrNotRunning = errors.New("client is not running")
 	// ErrNotJoined means that the group was not joined by this client.
 	ErrNotJoined = errors.New("group is not joined")
+	// ErrPullAgain means that a pull that was started has to be made by Pull.
+	ErrPullAgain = errors.New("pull has to be made anew")
 	// ErrInvalidMessage is a message that no broker may be asked to store.
 	ErrInvalidMessage = errors.New("message cannot be sent")
 	// ErrUnsupported means that the broker's version lacks what was asked for.

@@ -22,8 +22,7 @@ func (c *Client) Pull(ctx context.Context, req *PullRequest) (*PullResult, error
 	if err != nil {
 		return nil, fmt.Errorf("pulling from %s for group %s: %w", req.Queue, req.Group, err)
 	}
-	key := pullKey{req.Group, req.Queue}
-	to := c.choose(list, c.suggested.get(key))
+	to := c.choose(list, c.suggested.get(pullKey{req.Group, req.Queue}))
 	r := inQueue(req.Queue, pullHeader(req))
 	r.within, r.held, r.fast = req.Hold+c.cfg.PullMargin, req.Hold > 0, len(list) > 1
 	if err := c.introduce(ctx, to, req, r.fast); err != nil {
@@ -33,12 +32,16 @@ func (c *Client) Pull(ctx context.Context, req *PullRequest) (*PullResult, error
 	if err != nil {
 		return nil, fmt.Errorf("pulling from %s at offset %d for group %s: %w", req.Queue, req.Offset, req.Group, err)
 	}
+	return c.finishPull(req, r, to, reply)
+}
+
+func (c *Client) finishPull(req *PullRequest, r request, to BrokerAddr, reply *remoting.Reply) (*PullResult, error) {
 	result, err := c.pulled(req, r, to, reply)
 	if err != nil {
 		reply.Release()
 		return nil, fmt.Errorf("pulling from %s at offset %d for group %s: %w", req.Queue, req.Offset, req.Group, c.note(err, req.Queue.Topic))
 	}
-	c.suggested.put(key, result.suggested)
+	c.suggested.put(pullKey{req.Group, req.Queue}, result.suggested)
 	return &result.PullResult, nil
 }
 

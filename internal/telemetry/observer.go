@@ -28,18 +28,26 @@ type origin struct {
 }
 
 func (t *Telemetry) originOf(a *runtime.AttemptInfo) origin {
+	c, root := t.contextOf(a)
+	return origin{root: root, sc: trace.NewSpanContext(c)}
+}
+
+// contextOf is originOf without what only a recorded span needs: it runs for every message.
+func (t *Telemetry) contextOf(a *runtime.AttemptInfo) (c trace.SpanContextConfig, root bool) {
+	c.Remote = true
 	if len(a.TraceParent) > 0 {
-		if tid, sid, flags, ok := parseTraceparent(a.TraceParent); ok {
-			return origin{sc: trace.NewSpanContext(trace.SpanContextConfig{TraceID: tid, SpanID: sid, TraceFlags: flags, Remote: true})}
+		var ok bool
+		if c.TraceID, c.SpanID, c.TraceFlags, ok = parseTraceparent(a.TraceParent); ok {
+			return c, false
 		}
 		t.metrics.contexts.Inc()
 	}
-	tid, sid := traceOf(a.Identity)
-	var flags trace.TraceFlags
-	if t.tracer != nil && sampled(tid, t.config.SampleRatio) {
-		flags = trace.FlagsSampled
+	c.TraceFlags = 0
+	c.TraceID, c.SpanID = traceOf(a.Identity)
+	if t.tracer != nil && sampled(c.TraceID, t.config.SampleRatio) {
+		c.TraceFlags = trace.FlagsSampled
 	}
-	return origin{root: true, sc: trace.NewSpanContext(trace.SpanContextConfig{TraceID: tid, SpanID: sid, TraceFlags: flags, Remote: true})}
+	return c, true
 }
 
 // Begun implements runtime.Observer.
@@ -58,12 +66,12 @@ func (t *Telemetry) Acked(a *runtime.AttemptInfo, n int, took time.Duration) {
 // Attempt implements runtime.Observer. What the handler's process gets is the attempt's own span, or for an unsampled
 // message the context it came with: unsampled stays unsampled.
 func (t *Telemetry) Attempt(a *runtime.AttemptInfo, sc *[frame.TraceSize]byte) runtime.AttemptSpan {
-	o := t.originOf(a)
-	if t.tracer == nil || !o.sc.IsSampled() {
-		put(sc, o.sc.TraceID(), o.sc.SpanID(), o.sc.TraceFlags())
+	c, root := t.contextOf(a)
+	if t.tracer == nil || !c.TraceFlags.IsSampled() {
+		put(sc, c.TraceID, c.SpanID, c.TraceFlags)
 		return nil
 	}
-	s := t.start(a, o)
+	s := t.start(a, origin{sc: trace.NewSpanContext(c), root: root})
 	own := s.span.SpanContext()
 	put(sc, own.TraceID(), own.SpanID(), own.TraceFlags())
 	return s

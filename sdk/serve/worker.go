@@ -136,7 +136,8 @@ type group struct {
 func (l *lane) runBatch(slot int, b *batch) {
 	defer l.queue.batchDone(b)
 	g := &group{task: task{lane: l, batch: b, index: noRecord}}
-	var messages []*sdk.Message
+	g.tasks = make([]*task, 0, len(b.tasks))
+	messages := make([]*sdk.Message, 0, len(b.tasks))
 	for i := range b.tasks {
 		t := &b.tasks[i]
 		if l.unwanted(t) {

@@ -1,9 +1,9 @@
 package memlimit
 
 import (
+	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 )
@@ -42,13 +42,18 @@ func resident(pid int) int64 {
 
 // children asks each thread for what it has forked.
 func children(pid int) []int {
-	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
+	tasks := fmt.Sprintf("/proc/%d/task", pid)
+	dir, err := os.Open(tasks)
 	if err != nil {
 		return nil
 	}
+	threads, err := dir.Readdirnames(-1)
+	if err := errors.Join(err, dir.Close()); err != nil {
+		return nil // the process is gone
+	}
 	var pids []int
-	for _, file := range files {
-		data, err := os.ReadFile(file)
+	for _, thread := range threads {
+		data, err := os.ReadFile(tasks + "/" + thread + "/children")
 		if err != nil {
 			continue // the thread is gone
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	"github.com/streamd/streamd/internal/rocketmq/wire"
 )
@@ -78,13 +79,21 @@ func (c *Conn) await(ctx context.Context, req *wire.Command, opaque int32, w *wa
 		return c.outcome(req, w, <-w.result) // it was answered in this very moment
 	}
 	sent := !c.out.withdraw(w.frame)
-	if sent && c.lastRead.Load() <= int64(w.start) && errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		select {
-		case c.suspect <- struct{}{}:
-		default:
-		}
+	if sent && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		c.suspectSilence(w.start)
 	}
 	return nil, c.failed(req, sent, context.Cause(ctx))
+}
+
+// suspectSilence has the peer probed when nothing came from it since a request that got no answer.
+func (c *Conn) suspectSilence(since time.Duration) {
+	if c.lastRead.Load() > int64(since) {
+		return
+	}
+	select {
+	case c.suspect <- struct{}{}:
+	default:
+	}
 }
 
 func (c *Conn) outcome(req *wire.Command, w *waiter, o outcome) (*Reply, error) {
@@ -130,6 +139,9 @@ func (c *Conn) put(ctx context.Context, f *outFrame, cmd *wire.Command) error {
 		return err
 	}
 	f.buf = buf
+	if c.writeDirect(f) {
+		return nil
+	}
 	if err := c.out.put(ctx, c.ctx.Done(), f); err != nil {
 		c.cfg.Buffers.put(buf)
 		return err

@@ -22,9 +22,10 @@ type Conn struct {
 	cancel context.CancelCauseFunc
 	base   time.Time
 
-	table *table
-	out   *outbox
-	in    chan struct{} // one token for each handler that runs
+	table  *table
+	out    *outbox
+	direct *directWriter // nil: the socket cannot be written to without waiting
+	in     chan struct{} // one token for each handler that runs
 
 	lastRead  atomic.Int64 // nanoseconds after base
 	lastWrite atomic.Int64
@@ -55,6 +56,7 @@ func newConn(nc net.Conn, addr string, cfg Config) *Conn {
 		table: newTable(cfg.MaxOutstanding), out: newOutbox(cfg.MaxUnwritten),
 		in: make(chan struct{}, cfg.MaxHandlers), suspect: make(chan struct{}, 1), drain: make(chan struct{}),
 	}
+	c.direct = newDirectWriter(nc)
 	c.wg.Go(c.readLoop)
 	c.wg.Go(c.writeLoop)
 	c.wg.Go(c.watchLoop)

@@ -5,6 +5,7 @@
 //
 //   - Every Call ends: with the answer, with its context, or with the connection's end, whose named cause it returns.
 //     Its entry in the table is gone then; an answer that comes later is dropped and counted.
+//   - Every Hold ends too, in the same ways, by its done being called once.
 //   - A CallError says whether the request can have reached the peer (Sent), so a caller can tell "did not happen" from
 //     "unknown outcome".
 //   - A length on the wire allocates nothing beyond twice the bytes that have arrived on the connection, plus 64 KiB.
@@ -14,7 +15,7 @@
 //     without any byte in return closes the connection with ErrSilent. A peer that does not read is closed by the write
 //     deadline.
 //
-// Goroutines of a Conn: read (frames in; never blocks on a handler), write (the only one that writes), watch (silence,
+// Goroutines of a Conn: read (frames in; never blocks on a handler), write (what a caller could not write at once), watch (silence,
 // idling, draining), and at most Config.MaxHandlers that run Config.Handle. The first three end before Close returns;
 // handlers get a context that ends with the connection.
 //

@@ -28,7 +28,7 @@ func (c *Conn) receive(buf *buffer) error {
 		reply.Release()
 		return nil
 	}
-	w.result <- outcome{reply: reply}
+	w.end(outcome{reply: reply})
 	return nil
 }
 

@@ -6,17 +6,27 @@ import (
 	"time"
 )
 
-// waiter is one outstanding request. Its channel takes exactly one outcome.
+// waiter is one outstanding request. It takes exactly one outcome: result has room for it, or done is called.
 type waiter struct {
 	result chan outcome
+	done   func(outcome)
 	frame  *outFrame
 	start  time.Duration
+	until  time.Duration // with done: when its time is up
 	held   bool
 }
 
 type outcome struct {
 	reply *Reply
 	err   error
+}
+
+func (w *waiter) end(o outcome) {
+	if w.done != nil {
+		w.done(o)
+		return
+	}
+	w.result <- o
 }
 
 // table correlates answers with requests by their opaque number. Numbers are only unique within one connection and one
@@ -118,9 +128,22 @@ func (t *table) shut(err error) bool {
 		if !w.held {
 			<-t.slots
 		}
-		w.result <- outcome{err: err}
+		w.end(outcome{err: err})
 	}
 	return true
+}
+
+// overdue takes out the requests whose time is up and that nobody waits for.
+func (t *table) overdue(now time.Duration) (late []*waiter) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for opaque, w := range t.waiters {
+		if w.done != nil && now >= w.until {
+			delete(t.waiters, opaque)
+			late = append(late, w)
+		}
+	}
+	return late
 }
 
 func (t *table) len() int {

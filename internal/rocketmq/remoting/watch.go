@@ -24,6 +24,9 @@ func (c *Conn) watchLoop() {
 }
 
 func (c *Conn) look() {
+	for _, w := range c.table.overdue(c.now()) {
+		w.end(outcome{err: context.DeadlineExceeded})
+	}
 	since, owed := c.table.waiting()
 	heard := time.Duration(c.lastRead.Load())
 	switch {

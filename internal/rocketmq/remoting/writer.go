@@ -18,10 +18,14 @@ func (c *Conn) writeLoop() {
 			return
 		}
 		frames = c.out.take(frames)
+		if len(frames) == 0 {
+			continue // a caller has the socket; it wakes this loop if anything waits
+		}
 		if err := c.writeFrames(frames, scratch); err != nil {
 			c.fail(fmt.Errorf("writing: %w", err))
 			return
 		}
+		c.out.release(nil)
 	}
 }
 
@@ -29,18 +33,18 @@ func (c *Conn) writeLoop() {
 func (c *Conn) writeFrames(frames []*outFrame, scratch []byte) error {
 	pending := scratch[:0]
 	for _, f := range frames {
-		if len(pending)+len(f.buf.b) > cap(pending) {
+		if len(pending)+len(f.rest()) > cap(pending) {
 			if err := c.write(pending); err != nil {
 				return err
 			}
 			pending = pending[:0]
 		}
-		if len(f.buf.b) > cap(pending) {
-			if err := c.write(f.buf.b); err != nil {
+		if len(f.rest()) > cap(pending) {
+			if err := c.write(f.rest()); err != nil {
 				return err
 			}
 		} else {
-			pending = append(pending, f.buf.b...)
+			pending = append(pending, f.rest()...)
 		}
 		c.cfg.Buffers.put(f.buf)
 	}
@@ -56,5 +60,25 @@ func (c *Conn) write(p []byte) error {
 	}
 	_, err := c.nc.Write(p)
 	c.lastWrite.Store(int64(c.now()))
+	if err == nil && c.direct != nil { // it has no use for a deadline, and one that has passed would stop it
+		err = c.nc.SetWriteDeadline(time.Time{})
+	}
 	return err
+}
+
+// writeDirect writes a frame on the caller's goroutine when the socket is free and takes it without waiting, which spares a
+// lone request the way over the writer's goroutine. What the socket does not take goes to the writer. False: nothing was done.
+func (c *Conn) writeDirect(f *outFrame) bool {
+	if c.direct == nil || len(f.buf.b) > writeScratch || !c.out.claim(f) {
+		return false
+	}
+	f.from = c.direct.write(f.buf.b)
+	c.lastWrite.Store(int64(c.now()))
+	if f.from < len(f.buf.b) {
+		c.out.release(f) // an error shows itself to the writer
+		return true
+	}
+	c.out.release(nil)
+	c.cfg.Buffers.put(f.buf)
+	return true
 }
