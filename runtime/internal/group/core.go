@@ -66,6 +66,8 @@ const (
 	InPeers              // the other members were asked
 	InReleased           // a queue's worker has ended
 	InStop               // give up everything
+	InLeave              // give up everything, to leave the group for a while
+	InReturn             // the group is joined again
 )
 
 // ActionKind says what the engine has to do.
@@ -117,7 +119,9 @@ type Core struct {
 	hurried  bool // the round under way was told
 	asking   bool
 	askAt    time.Time
-	stopping bool
+	stopping bool // nothing is taken any more, or until InReturn
+	outdated bool // the round under way began before a leave
+	unasked  bool // so did the question to the other members
 	counters Counters
 	actions  []Action
 }
@@ -147,6 +151,11 @@ func (c *Core) Step(now time.Time, in Input) []Action {
 		c.released(now, in.Queue)
 	case InStop:
 		c.stop()
+	case InLeave:
+		c.stop()
+		clear(c.holds)
+	case InReturn:
+		c.rejoin(now)
 	case InTick:
 	}
 	c.due(now)
@@ -203,8 +212,11 @@ func (c *Core) due(now time.Time) {
 	}
 }
 
-// Next is when Step must be called again though nothing happens.
+// Next is when Step must be called again though nothing happens; zero = never.
 func (c *Core) Next() time.Time {
+	if c.stopping {
+		return time.Time{}
+	}
 	next := c.roundAt
 	if c.busy && c.hurried {
 		next = next.Add(Period) // InRound comes first
@@ -227,8 +239,13 @@ func (c *Core) waiting() (qs []sdk.Queue) {
 
 // round applies what a round found.
 func (c *Core) round(now time.Time, topics []Topic) {
-	c.busy = false
-	if c.stopping {
+	outdated := c.outdated
+	c.busy, c.outdated = false, false
+	switch {
+	case c.stopping:
+		return
+	case outdated:
+		c.sooner(now)
 		return
 	}
 	clear(c.holds)
@@ -240,7 +257,7 @@ func (c *Core) round(now time.Time, topics []Topic) {
 
 // part applies what a round found so far; what is owned of other topics stays.
 func (c *Core) part(now time.Time, topics []Topic) {
-	if c.stopping {
+	if c.stopping || c.outdated {
 		return
 	}
 	told := make(map[string]bool, len(topics))
@@ -318,6 +335,10 @@ func (c *Core) want(now time.Time, desired map[sdk.Queue]bool) {
 // peers takes the queues that nobody lists, and those that were waited for long enough.
 func (c *Core) peers(now time.Time, holders map[sdk.Queue]string) {
 	c.asking = false
+	if c.unasked {
+		c.unasked = false
+		return
+	}
 	c.askAt = now.Add(askAgain)
 	if c.stopping {
 		return
@@ -355,6 +376,7 @@ func (c *Core) released(now time.Time, q sdk.Queue) {
 
 func (c *Core) stop() {
 	c.stopping = true
+	c.outdated, c.unasked = c.busy, c.asking
 	for _, q := range c.sorted() {
 		e := c.entries[q]
 		e.desired = false
@@ -366,6 +388,12 @@ func (c *Core) stop() {
 		case Draining:
 		}
 	}
+}
+
+// rejoin begins as a new member does. What was asked before the leave is not believed any more.
+func (c *Core) rejoin(now time.Time) {
+	c.stopping = false
+	c.roundAt = now
 }
 
 func (c *Core) sorted() []sdk.Queue {

@@ -192,3 +192,49 @@ func TestPartWithAHoldKeepsItsTopic(t *testing.T) {
 	r.step(Input{Kind: InStop})
 	want(t, "after the stop", r.step(Input{Kind: InPart, Topics: []Topic{{Name: "T", Known: true, Mine: []sdk.Queue{q(3)}}}}), nil)
 }
+
+func TestLeaveGivesUpEverythingAndReturnBeginsAnew(t *testing.T) {
+	r := newRig()
+	r.step(Input{})
+	r.step(known(0, 1))
+	r.step(Input{Kind: InPeers})
+	first := r.c.Epoch()
+	want(t, "leave", r.step(Input{Kind: InLeave}), []ActionKind{ActDrain, ActDrain})
+	want(t, "notified while it leaves", r.step(Input{Kind: InNotify}), nil)
+	r.step(Input{Kind: InReleased, Queue: q(0)})
+	r.step(Input{Kind: InReleased, Queue: q(1)})
+	if !r.c.Empty() || !r.c.Next().IsZero() {
+		t.Errorf("queues %v, next step at %s: a member that is away has nothing to do", r.c.Queues(), r.c.Next())
+	}
+	want(t, "an hour away", r.pass(time.Hour).step(Input{}), nil)
+	want(t, "return", r.step(Input{Kind: InReturn}), []ActionKind{ActRound})
+	want(t, "round", r.step(known(1)), []ActionKind{ActAskPeers})
+	want(t, "nobody has it", r.step(Input{Kind: InPeers}), []ActionKind{ActAcquire})
+	if r.c.Epoch() <= first {
+		t.Errorf("epoch %d after %d", r.c.Epoch(), first)
+	}
+}
+
+// What was asked before a leave says nothing about the time after the return.
+func TestAnswersFromBeforeALeaveAreNotBelieved(t *testing.T) {
+	r := newRig()
+	r.step(Input{})
+	r.step(known(0))
+	r.pass(Period).step(Input{}) // a round is under way, and so is the question to the others
+	r.step(Input{Kind: InLeave})
+	want(t, "return", r.step(Input{Kind: InReturn}), []ActionKind{ActHurry})
+	want(t, "a part of the old round", r.step(Input{Kind: InPart, Topics: known(0).Topics}), nil)
+	want(t, "the old round", r.step(known(0)), []ActionKind{ActRound})
+	want(t, "the new round", r.step(known(0)), nil)
+	want(t, "the old question's answer", r.step(Input{Kind: InPeers}), []ActionKind{ActAskPeers})
+	want(t, "the new question's answer", r.step(Input{Kind: InPeers}), []ActionKind{ActAcquire})
+}
+
+func TestAnswersThatCameDuringTheLeaveAreForgotten(t *testing.T) {
+	r := newRig()
+	r.step(Input{})
+	r.step(Input{Kind: InLeave})
+	r.step(known(0))
+	want(t, "return", r.step(Input{Kind: InReturn}), []ActionKind{ActRound})
+	want(t, "the first round after it counts", r.step(known(0)), []ActionKind{ActAskPeers})
+}
