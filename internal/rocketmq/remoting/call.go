@@ -119,18 +119,25 @@ func (c *Conn) Post(ctx context.Context, req *wire.Command) error {
 	return nil
 }
 
-// enqueue encodes a request and hands it to the writer.
+// enqueue encodes a request and writes it, or hands it to the writer.
 func (c *Conn) enqueue(ctx context.Context, f *outFrame, req *wire.Command, opaque, flag int32) error {
+	cmd, err := c.signed(req, opaque, flag)
+	if err != nil {
+		return err
+	}
+	return c.put(ctx, f, &cmd)
+}
+
+// signed is the request as it goes out.
+func (c *Conn) signed(req *wire.Command, opaque, flag int32) (wire.Command, error) {
 	cmd := *req
 	cmd.Opaque = opaque
 	cmd.Flag = cmd.Flag&^(wire.FlagResponse|wire.FlagOneway) | flag
-	if c.cfg.Sign != nil {
-		cmd.Ext = slices.Clone(cmd.Ext)
-		if err := c.cfg.Sign(&cmd); err != nil {
-			return err
-		}
+	if c.cfg.Sign == nil {
+		return cmd, nil
 	}
-	return c.put(ctx, f, &cmd)
+	cmd.Ext = slices.Clone(cmd.Ext)
+	return cmd, c.cfg.Sign(&cmd)
 }
 
 func (c *Conn) put(ctx context.Context, f *outFrame, cmd *wire.Command) error {

@@ -3,7 +3,6 @@ package remoting
 import (
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	"github.com/streamd/streamd/internal/rocketmq/wire"
@@ -52,14 +51,9 @@ func (c *Conn) heldEnd(req *wire.Command, w *waiter, o outcome) (*Reply, error) 
 
 // writeSoon is enqueue for those who must not wait.
 func (c *Conn) writeSoon(f *outFrame, req *wire.Command, opaque int32) error {
-	cmd := *req
-	cmd.Opaque = opaque
-	cmd.Flag &^= wire.FlagResponse | wire.FlagOneway
-	if c.cfg.Sign != nil {
-		cmd.Ext = slices.Clone(cmd.Ext)
-		if err := c.cfg.Sign(&cmd); err != nil {
-			return err
-		}
+	cmd, err := c.signed(req, opaque, 0)
+	if err != nil {
+		return err
 	}
 	buf, err := encode(c.cfg.Buffers, &cmd)
 	if err != nil {
