@@ -7,10 +7,11 @@ import (
 )
 
 // refusedLimit bounds the backoff after a refusal.
-const refusedLimit = 5 * time.Second
+const refusedLimit = time.Second
 
 // backoffLimit is the longest backoff after err. A machine that refuses a connection is there and answers at no cost: its
-// server is being restarted as a rule, and every second after that counts. One that is silent may be gone for long.
+// server is being restarted as a rule, and every second after that counts. One that is silent costs an attempt its time
+// limit before the backoff begins.
 func backoffLimit(limit time.Duration, err error) time.Duration {
 	if errors.Is(err, syscall.ECONNREFUSED) {
 		return min(limit, refusedLimit)

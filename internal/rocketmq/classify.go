@@ -77,11 +77,11 @@ func classify(err error) class {
 		timeout := errors.Is(err, context.DeadlineExceeded)
 		bad := errors.Is(err, wire.ErrNotEncodable) || errors.Is(err, wire.ErrTooLarge)
 		return class{retriable: !bad, elsewhere: !bad, stale: !timeout && !bad, fatal: bad}
-	case errors.Is(err, ErrTopicNotFound), errors.Is(err, ErrNoNameServer), errors.Is(err, ErrNoMembers),
+	case errors.Is(err, ErrTopicNotFound), errors.Is(err, ErrNoNameServer), errors.Is(err, ErrNoMembers), errors.Is(err, ErrGroupNotFound),
 		errors.Is(err, ErrMemberOffline), errors.Is(err, context.DeadlineExceeded), errors.Is(err, ErrProtocol):
 		return class{retriable: true} // appears, comes back, or reports soon
 	case errors.Is(err, ErrDuplicateGroup), errors.Is(err, ErrNotJoined), errors.Is(err, ErrInvalidMessage),
-		errors.Is(err, ErrUnsupported), errors.Is(err, wire.ErrName), errors.Is(err, wire.ErrFilter):
+		errors.Is(err, ErrUnsupported), errors.Is(err, ErrStaticTopic), errors.Is(err, wire.ErrName), errors.Is(err, wire.ErrFilter):
 		return class{fatal: true} // the caller's doing
 	default:
 		return class{}

@@ -28,6 +28,7 @@ type Client struct {
 	producers producers
 	calls     callbacks
 	suggested suggestions
+	zeros     storedZeros
 	ids       *wire.IDGenerator
 	deflaters sync.Pool // of *wire.Deflater
 	turns     turns
@@ -68,6 +69,7 @@ func New(cfg Config) (*Client, error) {
 	withCalls := withProbe(shared, c.brokerProbe)
 	c.brokers = c.newPool(withCalls, c.hello, c.brokerLost, c.member)
 	c.brokers.handle = c.serve
+	c.brokers.back = c.brokerBack
 	c.routes = newRoutes(cfg.RouteInterval, cfg.Logger, &c.wg)
 	c.routes.ctx, c.routes.fetch, c.routes.onBrokers, c.routes.onBack = ctx, c.fetchRoute, c.brokersKnown, c.brokersBack
 	return c, nil
@@ -219,6 +221,9 @@ func (c *Client) fetchRoute(ctx context.Context, topic string) (*route, error) {
 	var data wire.TopicRoute
 	if err := wire.DecodeBody(reply.Body, &data); err != nil {
 		return nil, fmt.Errorf("%w: reading the route of %s: %w", ErrProtocol, topic, err)
+	}
+	if isStatic(&data) {
+		return nil, fmt.Errorf("%w: the queues of %s are mapped onto those of several brokers, which this client does not read; use an ordinary topic", ErrStaticTopic, topic)
 	}
 	return newRoute(topic, &data), nil
 }

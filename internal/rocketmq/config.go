@@ -51,7 +51,7 @@ type Config struct {
 	PullMargin  time.Duration // 10 s
 	SendRetries int           // 2: attempts after the first; negative = none
 	BackoffMin  time.Duration // 100 ms between connection attempts, doubled up to BackoffMax, with jitter
-	BackoffMax  time.Duration // 30 s; 5 s while connections are refused
+	BackoffMax  time.Duration // 2 s; 1 s while connections are refused
 	// CompressAbove is the body size from which single messages are compressed; negative = never.
 	CompressAbove  int // 4096
 	MaxOutstanding int // requests on one connection without an answer yet, pulls not counted; 4096
@@ -94,7 +94,7 @@ func (c Config) withDefaults() (Config, error) {
 	preset(&c.PullMargin, 10*time.Second)
 	preset(&c.SendRetries, 2)
 	preset(&c.BackoffMin, 100*time.Millisecond)
-	preset(&c.BackoffMax, 30*time.Second)
+	preset(&c.BackoffMax, 2*time.Second)
 	preset(&c.CompressAbove, 4096)
 	if c.CompressAbove < 0 {
 		c.CompressAbove = math.MaxInt

@@ -18,6 +18,10 @@ var (
 	// ErrNoMembers is a broker's word that no member of the group is connected to it (38 with code 1). It is no member
 	// list: the caller's own heartbeat may not have reached that broker yet.
 	ErrNoMembers = errors.New("the broker knows no online member of the group")
+	// ErrGroupNotFound is a broker's word that it does not know a group that this client has joined, and does not make it.
+	ErrGroupNotFound = errors.New("consumer group not found")
+	// ErrStaticTopic means that a topic's queues are mapped onto those of several brokers (static topics, 5.0).
+	ErrStaticTopic = errors.New("static topic")
 	// ErrMemberOffline is the brokers' word that a member is not connected to them (307).
 	ErrMemberOffline = errors.New("member is not online")
 	// ErrNotRunning means that the client was not started, or was closed.

@@ -15,7 +15,8 @@ import (
 
 // Members lists the client ids of a group as one broker of the topic sees them (38): a random one, and another when that
 // one does not answer or knows nobody. Ids may occur twice (a member that reconnected). ErrNoMembers when every broker that
-// answered knows no online member; any other error says nothing about the members.
+// answered knows no online member, and ErrGroupNotFound when that is because a broker does not know the group that this
+// client has joined; any other error says nothing about the members.
 func (c *Client) Members(ctx context.Context, group, topic string) ([]string, error) {
 	r, err := c.route(ctx, topic)
 	if err != nil {
@@ -35,6 +36,7 @@ func (c *Client) Members(ctx context.Context, group, topic string) ([]string, er
 			break
 		}
 	}
+	err = c.whyNoMembers(ctx, group, topic, r, err)
 	return nil, fmt.Errorf("listing the members of %s through the brokers of %s: %w", group, topic, err)
 }
 

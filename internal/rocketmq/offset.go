@@ -16,8 +16,8 @@ import (
 //
 // The broker is told not to answer 0 for a young queue without an offset (setZeroIfNotFound=false, from 5.0), so ok is the
 // truth. A 4.9 broker does not know the field: for a queue whose first message is still near the end of its log, and for
-// an empty one, it answers 0 as if 0 were stored, so that a new group that wants to start at the end starts at the
-// beginning there (consumer-semantics.md 2.7).
+// an empty one, it answers 0 as if 0 were stored (consumer-semantics.md 2.7). There each answer of 0 is looked up in the
+// table of what the broker stores (43), so that ok is the truth as well.
 func (c *Client) Committed(ctx context.Context, group string, q sdk.Queue) (offset int64, ok bool, err error) {
 	var answer wire.OffsetResponse
 	err = c.ask(ctx, inQueue(q, &wire.QueryOffsetRequest{
@@ -29,6 +29,11 @@ func (c *Client) Committed(ctx context.Context, group string, q sdk.Queue) (offs
 		return 0, false, nil
 	case err != nil:
 		return 0, false, fmt.Errorf("asking for the offset of %s in %s: %w", group, q, err)
+	case answer.Offset == 0 && c.answersZero(q.Broker):
+		if offset, ok, err = c.storedZero(ctx, group, q); err != nil {
+			err = fmt.Errorf("asking whether offset 0 of %s in %s is stored: %w", group, q, err)
+		}
+		return offset, ok, err
 	}
 	return answer.Offset, answer.Offset >= 0, nil
 }

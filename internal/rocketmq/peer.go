@@ -33,6 +33,7 @@ type peer struct {
 	conn     *remoting.Conn
 	waiting  int
 	failures int
+	known    bool // there was a connection before
 	lastErr  error
 	resting  bool          // the last attempt failed and the next has to wait
 	changed  chan struct{} // closed when conn or lastErr changes
@@ -169,13 +170,17 @@ func (p *peer) attend(conn *remoting.Conn) {
 	p.pool.lost(p.addr, conn.Err())
 }
 
-// connected logs the end of an outage.
+// connected logs the end of an outage and tells who waits for it.
 func (p *peer) connected() {
 	p.mu.Lock()
-	failures := p.failures
+	failures, again := p.failures, p.known
+	p.known = true
 	p.mu.Unlock()
 	if failures > 0 {
 		p.pool.log.Info("server reachable again", "addr", p.addr, "attempts", failures+1)
+	}
+	if p.pool.back != nil && (again || failures > 0) {
+		p.pool.back(p.addr)
 	}
 }
 

@@ -21,6 +21,8 @@ type pool struct {
 	handle func(ctx context.Context, addr string, req *wire.Command) *wire.Command
 	// lost hears of each failed attempt and each lost connection.
 	lost func(addr string, err error)
+	// back hears of each connection after the first one to an address, once it can be used. nil = nobody.
+	back func(addr string)
 	// eager tells that connections are to be kept up although nobody waits for them.
 	eager func() bool
 

@@ -56,14 +56,14 @@ func TestBrokerAbsentThenBack(t *testing.T) {
 		}()
 		broker.on(wire.ReqPullMessage, pullAnswer(wire.RespPullNotFound, "", 10, 0, 10, 0, ""))
 		wait(2 * time.Minute)
-		if dials := n.dialed("a:1"); dials < 5 || dials > 16 {
+		if dials := n.dialed("a:1"); dials < 5 || dials > 70 {
 			t.Errorf("%d attempts in two minutes: no backoff, or none at all", dials)
 		}
 		broker.set(up)
 		if err := <-got; err != nil {
 			t.Fatalf("after the broker came: %v", err)
 		}
-		if took := time.Since(start); took > 2*time.Minute+30*time.Second {
+		if took := time.Since(start); took > 2*time.Minute+3*time.Second {
 			t.Errorf("connected %s after the start", took)
 		}
 	})
@@ -105,7 +105,7 @@ func TestBrokerThatAcceptsAndClosesIsNotHammered(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if dials := n.dialed("a:1"); dials > 20 {
+		if dials := n.dialed("a:1"); dials > 40 {
 			t.Errorf("%d connections in a minute", dials)
 		}
 	})
@@ -300,10 +300,10 @@ func TestRefusedConnectionsAreTriedMoreOften(t *testing.T) {
 		for len(heartbeats(t, broker)) == before {
 			wait(10 * time.Millisecond)
 		}
-		if took := time.Since(start); took > refusedLimit+time.Second {
+		if took := time.Since(start); took > refusedLimit+100*time.Millisecond {
 			t.Errorf("a restarted broker was found after %s", took)
 		}
-		if dials := n.dialed("a:1"); dials > 60 {
+		if dials := n.dialed("a:1"); dials > 130 {
 			t.Errorf("%d attempts in two minutes", dials)
 		}
 	})

@@ -1,6 +1,7 @@
 package rocketmq
 
 import (
+	"encoding/json"
 	"maps"
 	"net"
 	"slices"
@@ -22,6 +23,21 @@ type route struct {
 	readable []sdk.Queue // sorted
 	writable []sdk.Queue // sorted; only of brokers with a master
 	brokers  map[string]map[int64]string
+}
+
+// isStatic tells that a topic's queues are logical ones: some broker maps them onto its own (TopicQueueMappingInfo). Their
+// ids and offsets are not those of the brokers.
+func isStatic(data *wire.TopicRoute) bool {
+	var mappings map[string]json.RawMessage
+	if len(data.Mappings) == 0 || json.Unmarshal(data.Mappings, &mappings) != nil {
+		return false
+	}
+	for _, one := range mappings {
+		if text := string(one); text != "null" && text != "{}" {
+			return true
+		}
+	}
+	return false
 }
 
 // newRoute reads route data (remoting-protocol.md 6.4). A global order topic lists its queues itself.

@@ -132,7 +132,7 @@ func (r *routes) lost(addr string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, entry := range r.topics {
-		if entry.route != nil && entry.route.serves(addr) {
+		if entry.route != nil && entry.route.serves(addr) && time.Since(entry.asked) >= deniedInterval { // while it is away this comes once a second
 			r.mark(entry)
 		}
 	}

@@ -138,11 +138,13 @@ type GroupSpec struct {
 	Subscriptions func() []Subscription // read at each heartbeat
 
 	// Callbacks run on their own goroutine and may block; nil = the proper "not supported" answer.
-	OnMembersChanged func()                                                           // 40
-	OnReset          func(topic string, offsets map[sdk.Queue]int64)                  // 220
-	RunningInfo      func(jstack bool) *wire.ConsumerRunningInfo                      // 307
-	ConsumerStatus   func(topic string) map[sdk.Queue]int64                           // 221
-	ConsumeDirectly  func(m *wire.Message, broker string) *wire.ConsumeDirectlyResult // 309
+	OnMembersChanged func() // 40
+	// OnBrokerBack hears that a broker, by its name, is connected again and has had a heartbeat: what waits for it may go on.
+	OnBrokerBack    func(broker string)
+	OnReset         func(topic string, offsets map[sdk.Queue]int64)                  // 220
+	RunningInfo     func(jstack bool) *wire.ConsumerRunningInfo                      // 307
+	ConsumerStatus  func(topic string) map[sdk.Queue]int64                           // 221
+	ConsumeDirectly func(m *wire.Message, broker string) *wire.ConsumeDirectlyResult // 309
 }
 
 // FromWhere is where a new group says it starts (for the tools; the start itself is the engine's).

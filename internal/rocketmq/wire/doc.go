@@ -37,6 +37,7 @@
 //	41 42                         PlainRequest                  LockBody, LockResult     body_group.go
 //	46                            PlainRequest                  CheckClientBody          body_group.go
 //	100 101 102 219               PutKV…, KV…, KVListRequest    219: KVTable             request_nameserver.go, body_route.go
+//	43                            PlainRequest                  GroupOffsets             body_offsets.go
 //	103 104 322                   RegisterBroker…, …            RegisterBrokerBody, …    request_nameserver.go, body_route.go
 //	105                           RouteRequest                  TopicRoute               request_nameserver.go, body_route.go
 //	106                           PlainRequest                  ClusterInfo              body_route.go
