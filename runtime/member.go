@@ -250,6 +250,9 @@ func (m *member) loop(ctx context.Context) {
 			in = m.change(ctx, m.takePending())
 		case <-stops:
 			stops, m.stopNow = nil, true
+			m.mu.Lock()
+			m.left = nil // The log said it then; the stop answers for what it brings to its end.
+			m.mu.Unlock()
 			in.Kind = group.InStop
 		case <-ctx.Done():
 			m.drainCut(ctx)

@@ -1,0 +1,43 @@
+package runtime_test
+
+import (
+	"errors"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/streamd/streamd/runtime/internal/clustertest"
+	"github.com/streamd/streamd/sdk"
+)
+
+// A stop answers for what it could not bring to its end, not for a hand-over long before that a broker did not confirm.
+func TestStopDoesNotAnswerForAnEarlierHandOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, 4, ack)
+		var refuse atomic.Bool
+		refused := 0
+		r.cluster.Fault = func(op, client string, _ sdk.Queue) error {
+			if op == "Commit" && client == "c1" && refuse.Load() {
+				refused++
+				return errors.New("system busy")
+			}
+			return nil
+		}
+		a := r.start(r.config("c1"))
+		wait(2 * time.Second)
+		refuse.Store(true)
+		for i := range 4 {
+			r.cluster.Fill(clustertest.Queue(topicName, i), 10)
+		}
+		b := r.start(r.config("c2"))
+		wait(time.Minute)
+		if refused == 0 || len(owned(b)) != 2 {
+			t.Fatalf("%d commits were refused, the other owns %v", refused, owned(b))
+		}
+		refuse.Store(false)
+		wait(10 * time.Second)
+		r.stop(a) // fails the test if the stop has something to answer for
+		r.stop(b)
+	})
+}
