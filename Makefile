@@ -12,7 +12,7 @@ PLUGINS := $(notdir $(wildcard plugins/*))
 # What has to compile where people work on plugins and look at clusters; plugin processes need Linux.
 ELSEWHERE := linux/arm64 darwin/arm64 windows/amd64
 
-.PHONY: help run run-real test build check lint gen gen-check portable fuzz interop bench soak clean
+.PHONY: help run run-real test build check lint gen gen-check portable fuzz interop bench simulate soak clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -62,6 +62,10 @@ interop: build ## prove the wire against a real RocketMQ with Java and Go peers 
 
 bench: build ## measure; docs/benchmarks.md tells how to read it
 	cd test/interop && $(GO) run ./cmd/bench $(BENCH)
+
+simulate: ## let SEEDS=1000 stories happen to the pure cores, and a tenth as many to the whole engine; a failing seed is named
+	$(GO) test -v -count=1 -timeout 0 ./runtime/internal/sim -run 'TestSeeds$$' -seeds $(or $(SEEDS),1000)
+	$(GO) test -count=1 -timeout 0 ./runtime -run 'TestSeeds$$' -seeds $$(( ($(or $(SEEDS),1000) + 9) / 10 ))
 
 soak: build ## the ledger loops without a bound, until Ctrl-C
 	cd test/interop && $(GO) test -timeout 0 -count=1 -run 'TestLedger' ./ -args -soak

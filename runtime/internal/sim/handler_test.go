@@ -13,7 +13,7 @@ import (
 func (m *member) openLane(solo bool) {
 	m.later(m.w.between(time.Millisecond, 100*time.Millisecond), "open", func() {
 		m.nextLane++
-		l := &lane{id: m.nextLane, solo: solo, out: map[frame.Ref]*queue.Delivery{}}
+		l := &lane{id: m.nextLane, solo: solo, out: map[frame.Ref]sent{}}
 		m.lanes[l.id] = l
 		m.step(dispatch.Input{Kind: dispatch.InOpened, Lane: l.id, Solo: solo, Info: frame.LaneInfo{Checksum: "sum"}})
 		credits := 20
@@ -91,7 +91,7 @@ func (m *member) send(l *lane, seq uint64, items []*queue.Delivery) {
 		}
 		n++
 		ref := frame.Ref{Seq: seq, Index: uint32(i)}
-		l.out[ref] = d
+		l.out[ref] = sent{d.Own, m.w.logs[d.Own.Queue][d.Offset].id}
 		l.refs = append(l.refs, ref)
 		q, o := d.Own.Queue, d.Offset
 		m.later(m.w.between(time.Millisecond, 120*time.Millisecond), "handle", func() { m.handle(l, ref, m.w.logs[q][o], func() { m.w.done[q][o] = true }) })
@@ -159,7 +159,7 @@ func (m *member) crash() {
 			var suspects []frame.Ref
 			cause := causes[m.w.rng.IntN(len(causes))]
 			for _, ref := range l.refs {
-				if l.out[ref] != nil && cause <= frame.CauseHang && m.w.rng.IntN(8) == 0 {
+				if _, out := l.out[ref]; out && cause <= frame.CauseHang && m.w.rng.IntN(8) == 0 {
 					suspects = append(suspects, ref)
 				}
 			}
@@ -173,8 +173,8 @@ func (m *member) lose(l *lane, cause frame.Cause, suspects []frame.Ref) {
 	delete(m.lanes, l.id)
 	if l.solo && cause <= frame.CauseMemory {
 		for _, ref := range l.refs {
-			if d := l.out[ref]; d != nil && d.Own.Live() {
-				m.ledger.crashedAlone(m.w.logs[d.Own.Queue][d.Offset].id)
+			if s, out := l.out[ref]; out && s.own.Live() {
+				m.ledger.crashedAlone(s.id)
 			}
 		}
 	}
@@ -203,10 +203,10 @@ func (m *member) settle(d *queue.Delivery, v frame.Verdict) {
 		}
 		m.later(step.Wait+m.w.between(time.Millisecond, 30*time.Millisecond), "settle", func() {
 			outcome := settle.OutcomeDone
-			if m.w.chance(25) {
+			if m.w.isDown() || m.w.chance(25) {
 				outcome = settle.OutcomeRefused
 			}
-			if outcome == settle.OutcomeDone || m.w.chance(30) { // or stored, though no answer came
+			if outcome == settle.OutcomeDone || !m.w.isDown() && m.w.chance(30) { // or stored, though no answer came
 				m.stored(step, msg)
 				m.w.done[q][offset] = true
 			}

@@ -15,12 +15,14 @@ import (
 
 // member is the thin shell around one member's cores, as the engine has it, without its goroutines.
 type member struct {
-	w       *world
-	id      string
-	dead    bool
-	core    *group.Core
-	tickAt  time.Time
-	workers map[sdk.Queue]*worker
+	w    *world
+	id   string
+	dead bool
+	// From frozenAt to frozen nothing of it happens.
+	frozenAt, frozen time.Time
+	core             *group.Core
+	tickAt           time.Time
+	workers          map[sdk.Queue]*worker
 
 	dispatch *dispatch.Core
 	lanes    map[dispatch.LaneID]*lane
@@ -35,6 +37,8 @@ type member struct {
 type worker struct {
 	q        sdk.Queue
 	own      *queue.Ownership
+	epoch    uint64
+	stale    bool // the broker takes no commit of this epoch any more: an operator set the group back
 	draining bool
 	until    time.Time
 }
@@ -43,8 +47,14 @@ type lane struct {
 	id       dispatch.LaneID
 	solo     bool
 	credited bool
-	out      map[frame.Ref]*queue.Delivery
+	out      map[frame.Ref]sent
 	refs     []frame.Ref // in order, for a map has none
+}
+
+// sent is what a lane knows of a record: the delivery itself may be used for another message once the core let go of it.
+type sent struct {
+	own *queue.Ownership
+	id  int
 }
 
 func newMember(w *world, id string) *member {
@@ -62,7 +72,11 @@ func newMember(w *world, id string) *member {
 // later lets f happen unless the member is dead by then.
 func (m *member) later(d time.Duration, note string, f func()) {
 	m.w.after(d, m.id+" "+note, func() {
-		if !m.dead {
+		switch {
+		case m.dead:
+		case m.w.now.Before(m.frozen):
+			m.later(m.frozen.Sub(m.w.now), note, f)
+		default:
 			f()
 		}
 	})
@@ -81,7 +95,7 @@ func (m *member) groupStep(in group.Input) {
 		m.w.kill(m)
 		return
 	}
-	if next := m.core.Next(); !next.Equal(m.tickAt) {
+	if next := m.core.Next(); !next.IsZero() && !next.Equal(m.tickAt) {
 		m.tickAt = next
 		m.later(max(0, next.Sub(m.w.now)), "tick", func() {
 			if m.tickAt.Equal(next) {
@@ -130,7 +144,7 @@ func (m *member) endRound(first group.Topic) {
 
 // share is what a round finds; sometimes nobody knows.
 func (m *member) share(name string) group.Topic {
-	if m.w.chance(10) {
+	if m.w.isDown() || m.w.chance(10) {
 		return group.Topic{Name: name, Hold: queue.Hold{Kind: queue.HoldMembersUnknown}}
 	}
 	s, err := allocate.New("averagely", nil)
@@ -151,7 +165,7 @@ func (m *member) share(name string) group.Topic {
 func (m *member) holders(queues []sdk.Queue) map[sdk.Queue]string {
 	held := map[sdk.Queue]string{}
 	for _, o := range m.w.members {
-		if o == m || m.w.chance(10) { // silent
+		if o == m || m.w.now.Before(o.frozen) || m.w.chance(10) { // silent
 			continue
 		}
 		for _, q := range o.core.Queues() {
@@ -172,15 +186,47 @@ func (m *member) startWorker(wk *worker, epoch uint64) {
 		m.release(wk)
 		return
 	}
-	wk.own = queue.NewOwnership(wk.q, epoch, m.w.committed[wk.q], nil, make(chan struct{}, 1))
-	m.pull(wk, m.w.committed[wk.q])
+	if m.w.isDown() {
+		m.later(m.w.between(100*time.Millisecond, time.Second), "start again", func() { m.startWorker(wk, epoch) })
+		return
+	}
+	m.adopt(wk, epoch, m.w.committed[wk.q])
 	m.commitEvery(wk)
 }
 
+// adopt begins an epoch.
+func (m *member) adopt(wk *worker, epoch uint64, at int64) {
+	wk.epoch, wk.stale = epoch, false
+	wk.own = queue.NewOwnership(wk.q, epoch, at, nil, make(chan struct{}, 1))
+	m.pull(wk, wk.own, at)
+}
+
+// reset is what the worker does when the broker says that an operator has set the group back.
+func (m *member) reset(wk *worker, to int64) {
+	if wk.draining || m.workers[wk.q] != wk {
+		return
+	}
+	m.endEpoch(wk)
+	m.adopt(wk, wk.epoch+1, to)
+}
+
+// endEpoch fences what is still out.
+func (m *member) endEpoch(wk *worker) (safe int64) {
+	safe = wk.own.End()
+	m.w.ended = append(m.w.ended, ended{wk.own, safe})
+	m.ledger.ended(wk.own)
+	m.step(dispatch.Input{Kind: dispatch.InRevoke, Own: wk.own, Cut: true})
+	return safe
+}
+
 // pull is the worker's loop: it takes what is there, up to a window.
-func (m *member) pull(wk *worker, next int64) {
+func (m *member) pull(wk *worker, own *queue.Ownership, next int64) {
 	m.later(m.w.between(time.Millisecond, 60*time.Millisecond), "pull", func() {
-		if wk.draining {
+		if wk.draining || wk.own != own {
+			return
+		}
+		if m.w.isDown() {
+			m.pull(wk, own, next)
 			return
 		}
 		log := m.w.logs[wk.q]
@@ -194,7 +240,7 @@ func (m *member) pull(wk *worker, next int64) {
 			m.ledger.offered(ds)
 			m.step(dispatch.Input{Kind: dispatch.InOffer, Own: wk.own, Deliveries: ds})
 		}
-		m.pull(wk, next)
+		m.pull(wk, own, next)
 	})
 }
 
@@ -208,9 +254,9 @@ func (m *member) commitEvery(wk *worker) {
 }
 
 func (m *member) commit(wk *worker) {
-	safe := wk.own.Safe()
+	own, safe := wk.own, wk.own.Safe()
 	m.later(m.w.between(0, 20*time.Millisecond), "committed", func() {
-		if m.w.chance(5) || !wk.own.Live() {
+		if m.w.isDown() || m.w.chance(5) || wk.stale || wk.own != own || !own.Live() {
 			return // refused, or from an epoch that has ended: the worker drops it
 		}
 		if safe > m.w.committed[wk.q] {
@@ -236,12 +282,9 @@ func (m *member) awaitDrain(wk *worker) {
 			m.awaitDrain(wk)
 			return
 		}
-		safe := wk.own.End()
-		m.w.ended = append(m.w.ended, ended{wk.own, safe})
-		m.ledger.ended(wk.own)
-		m.step(dispatch.Input{Kind: dispatch.InRevoke, Own: wk.own, Cut: true})
+		safe := m.endEpoch(wk)
 		m.later(m.w.between(0, 20*time.Millisecond), "last commit", func() {
-			if safe > m.w.committed[wk.q] && !m.w.chance(5) {
+			if safe > m.w.committed[wk.q] && !wk.stale && !m.w.isDown() && !m.w.chance(5) {
 				m.w.commit(wk.q, safe, m.id)
 			}
 			m.release(wk)

@@ -3,7 +3,7 @@ package sim
 import (
 	"container/heap"
 	"fmt"
-	"hash/fnv"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -29,8 +29,13 @@ type world struct {
 
 	logs      map[sdk.Queue][]message
 	done      map[sdk.Queue][]bool // acked by a handler, or stored again
+	settledTo map[sdk.Queue]int64  // all below is done, as was found before
 	committed map[sdk.Queue]int64
-	members   []*member // alive, by id
+	persisted map[sdk.Queue]int64 // what of it survives a kill of the broker
+	down      time.Time           // until then the broker does not answer
+	born      map[int]time.Time   // when a message was produced, by id
+	quiet     time.Time           // from then on nothing is left of the faults
+	members   []*member           // alive, by id
 	nextID    int
 	produced  int
 	acked     map[int]int
@@ -74,6 +79,7 @@ func newWorld(t *testing.T, seed uint64) *world {
 	w := &world{
 		t: t, seed: seed, rng: rand.New(rand.NewPCG(seed, 7)), now: time.Unix(1_800_000_000, 0), logs: map[sdk.Queue][]message{},
 		done: map[sdk.Queue][]bool{}, committed: map[sdk.Queue]int64{}, acked: map[int]int{}, dead: map[int]bool{},
+		persisted: map[sdk.Queue]int64{}, settledTo: map[sdk.Queue]int64{}, born: map[int]time.Time{},
 	}
 	for i := range 2 + w.rng.IntN(5) {
 		w.logs[sdk.Queue{Topic: topic, Broker: "b", ID: int32(i)}] = nil
@@ -100,16 +106,19 @@ func (w *world) queues(name string) (qs []sdk.Queue) {
 func (w *world) after(d time.Duration, note string, f func()) {
 	w.seq++
 	heap.Push(&w.todo, happening{at: w.now.Add(d), seq: w.seq, f: func() {
-		w.note("%s", note)
+		w.mark(note)
 		f()
 	}})
 }
 
-func (w *world) note(format string, a ...any) {
-	h := fnv.New64a()
-	fmt.Fprintf(h, "%d %s ", w.trace, w.now)
-	fmt.Fprintf(h, format, a...)
-	w.trace = h.Sum64()
+func (w *world) note(format string, a ...any) { w.mark(fmt.Sprintf(format, a...)) }
+
+// mark puts a moment and what happens then into the trace.
+func (w *world) mark(text string) {
+	w.trace = (w.trace ^ uint64(w.now.UnixNano())) * 1099511628211 //nolint:gosec // FNV-1a's prime over bits
+	for i := range len(text) {
+		w.trace = (w.trace ^ uint64(text[i])) * 1099511628211
+	}
 }
 
 // between draws a duration.
@@ -141,8 +150,8 @@ func (w *world) store(q sdk.Queue, m message) {
 
 // commit is the broker's: it checks the promise that matters most.
 func (w *world) commit(q sdk.Queue, offset int64, by string) {
-	for o := range offset {
-		if !w.done[q][o] {
+	for ; w.settledTo[q] < offset; w.settledTo[q]++ {
+		if o := w.settledTo[q]; !w.done[q][o] {
 			w.t.Errorf("seed %d: %s committed %d in %s, but %d (message %d) is neither handled nor stored again", w.seed, by, offset, q, o, w.logs[q][o].id)
 			return
 		}
@@ -173,15 +182,75 @@ func (w *world) notify() {
 		if w.chance(10) {
 			continue // lost
 		}
-		w.after(w.between(0, 300*time.Millisecond), "notify", func() { m.groupStep(group.Input{Kind: group.InNotify}) })
+		m.later(w.between(0, 300*time.Millisecond), "notify", func() { m.groupStep(group.Input{Kind: group.InNotify}) })
 	}
 }
 
+// ids is whom the broker counts as members: one that is silent for too long is none, until its next heartbeat.
 func (w *world) ids() (ids []string) {
 	for _, m := range w.members {
-		ids = append(ids, m.id)
+		if !w.now.Before(m.frozen) || w.now.Sub(m.frozenAt) < expiry {
+			ids = append(ids, m.id)
+		}
 	}
 	return ids
+}
+
+// expiry is after how much silence a broker drops a member (consumer-semantics.md 9.2).
+const expiry = 2 * time.Minute
+
+// freeze stops a member for d, as SIGSTOP does: nothing of it happens, and then all of it at once.
+func (w *world) freeze(m *member, d time.Duration) {
+	m.frozenAt, m.frozen = w.now, w.now.Add(d)
+	w.calmsAfter(m.frozen)
+	w.note("freeze %s %s", m.id, d)
+	if d > expiry {
+		w.after(expiry, "expiry", w.notify)
+		w.after(d, "heartbeat", w.notify)
+	}
+}
+
+// calmsAfter puts off the time from which nothing may be handled twice.
+func (w *world) calmsAfter(t time.Time) {
+	if t.After(w.quiet) {
+		w.quiet = t
+	}
+}
+
+func (w *world) isDown() bool { return w.now.Before(w.down) }
+
+// outage kills the broker: what it had not persisted of the offsets is gone, and nothing is answered for d.
+func (w *world) outage(d time.Duration) {
+	w.note("outage %s", d)
+	w.down = w.now.Add(d)
+	w.calmsAfter(w.down)
+	w.committed = maps.Clone(w.persisted)
+}
+
+// persist is what a broker does with its offsets every 5 s.
+func (w *world) persist() {
+	w.after(5*time.Second, "persist", func() {
+		if !w.isDown() {
+			w.persisted = maps.Clone(w.committed)
+		}
+		w.persist()
+	})
+}
+
+// reset sets the group back, as an operator does while all are at work.
+func (w *world) reset() {
+	w.calmsAfter(w.now)
+	for _, q := range w.queues(topic) {
+		to := w.rng.Int64N(w.committed[q] + 1)
+		w.note("reset %s to %d", q, to)
+		w.committed[q], w.persisted[q] = to, to
+		for _, m := range w.members {
+			if wk := m.workers[q]; wk != nil && wk.own != nil {
+				m.later(w.between(0, 200*time.Millisecond), "reset", func() { m.reset(wk, to) })
+				wk.stale = true
+			}
+		}
+	}
 }
 
 // faults keeps breaking things until the world is calm.
@@ -190,7 +259,7 @@ func (w *world) faults() {
 		if w.calm {
 			return
 		}
-		switch n := w.rng.IntN(6); {
+		switch n := w.rng.IntN(9); {
 		case len(w.members) == 0:
 			w.join()
 		case n == 0 && len(w.members) > 1:
@@ -201,6 +270,13 @@ func (w *world) faults() {
 			w.members[w.rng.IntN(len(w.members))].leave()
 		case n == 3:
 			w.members[w.rng.IntN(len(w.members))].broken = w.now.Add(w.between(2*time.Second, 15*time.Second))
+		case n == 4:
+			lengths := []time.Duration{5 * time.Second, 40 * time.Second, 75 * time.Second, 150 * time.Second}
+			w.freeze(w.members[w.rng.IntN(len(w.members))], lengths[w.rng.IntN(len(lengths))])
+		case n == 5:
+			w.outage(w.between(500*time.Millisecond, 20*time.Second))
+		case n == 6 && w.rng.IntN(3) == 0:
+			w.reset()
 		default:
 			w.members[w.rng.IntN(len(w.members))].crash()
 		}
@@ -213,8 +289,13 @@ func (w *world) produce(every time.Duration, until time.Time) {
 		return
 	}
 	qs := w.queues(topic)
-	for range w.rng.IntN(8) {
+	n := w.rng.IntN(8)
+	if w.isDown() {
+		n = 0
+	}
+	for range n {
 		w.produced++
+		w.born[w.produced] = w.now
 		if w.calm && poison(message{id: w.produced}) { // whose proof might come too late
 			w.dead[w.produced] = true
 			continue
