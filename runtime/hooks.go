@@ -21,7 +21,7 @@ type hooks struct {
 
 func newHooks(s *stream) dispatch.Hooks {
 	c := s.config()
-	return &hooks{s: s, info: AttemptInfo{Stream: s.name, Group: c.Group, Handler: c.Handler, ClientID: s.broker.ClientID()}}
+	return &hooks{s: s, info: AttemptInfo{Stream: s.name, Broker: c.Broker, Group: c.Group, Handler: c.Handler, ClientID: s.broker.ClientID()}}
 }
 
 // shared describes what messages of one queue and topic have in common.

@@ -27,6 +27,7 @@ type Observer interface {
 // clone what is kept. Begun and Acked tell only what the messages share: stream, group, handler, client, queue and topic.
 type AttemptInfo struct {
 	Stream, Group, Handler string
+	Broker                 string // the cluster, as the config calls it
 	ClientID               string
 	Queue                  sdk.Queue // where it was pulled: a retry topic for attempts after the first
 	Topic                  string    // the original topic

@@ -26,6 +26,8 @@ type clusterFlags struct {
 	broker  string
 	timeout time.Duration
 	verbose bool
+
+	msgtrace string // topic of RocketMQ's own trace of what is sent; empty = none is written
 }
 
 func (c *clusterFlags) bind(cmd *cobra.Command, timeout time.Duration) {
@@ -89,6 +91,10 @@ func (c *clusterFlags) with(cmd *cobra.Command, f func(ctx context.Context, clie
 	if err != nil {
 		return err
 	}
+	tracer := c.tracer(cmd.ErrOrStderr())
+	if tracer != nil {
+		target.Sent = tracer.Sent
+	}
 	client, err := rocketmq.New(target)
 	if err != nil {
 		return err
@@ -102,10 +108,13 @@ func (c *clusterFlags) with(cmd *cobra.Command, f func(ctx context.Context, clie
 	if err := client.Start(ctx); err != nil {
 		return err
 	}
+	if tracer != nil {
+		tracer.Start(client)
+	}
 	defer func() {
 		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 		defer cancel()
-		err = errors.Join(err, client.Close(closing))
+		err = errors.Join(err, closeTrace(closing, tracer, cmd.ErrOrStderr()), client.Close(closing))
 	}()
 	err = f(ctx, client)
 	if err != nil && ctx.Err() != nil && cmd.Context().Err() == nil {

@@ -35,6 +35,8 @@ type produceFlags struct {
 	jsonLines  bool
 	file       string
 	ids        bool
+	tx         transactionFlags
+	msgtrace   string // topic of RocketMQ's own trace; empty = none is written
 }
 
 func newProduce() *cobra.Command {
@@ -44,10 +46,15 @@ func newProduce() *cobra.Command {
 		Short: "Send lines, JSON lines or generated messages",
 		Long: `produce sends each line of standard input (or of --file) as one message. With --json a line is an object with the keys
 body, body_base64, key, keys, tag, sharding_key, delay, properties, topic. With --generate it makes the messages itself.
-In --keys, --tag, --sharding-key and --property the text {n} becomes the number of the message.`,
+In --keys, --tag, --sharding-key and --property the text {n} becomes the number of the message.
+
+With --transaction each message is a transaction: stored where no consumer sees it, then committed or rolled back. With
+--transaction unknown it is left open; the broker then asks how it ended, after some seconds, and is answered what --check
+says. produce waits for that, --check-wait at most.`,
 		Example: `  echo hello | streamd produce -n 127.0.0.1:9876 --topic Orders --keys A-1 --tag created
   streamd produce -c streamd.yaml --topic Orders --json < orders.jsonl
-  streamd produce -n mq:9876 --topic Orders --generate 100000 --size 1KiB --batch 32 --rate 5000 --keys k{n} -o json`,
+  streamd produce -n mq:9876 --topic Orders --generate 100000 --size 1KiB --batch 32 --rate 5000 --keys k{n} -o json
+  echo paid | streamd produce -n mq:9876 --topic Orders --transaction unknown --check commit`,
 		Args: args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error { return p.run(cmd) },
 	}
@@ -75,9 +82,15 @@ func (p *produceFlags) bind(cmd *cobra.Command) {
 	f.DurationVar(&p.options.RetryFor, "retry-for", 0, "send a failed request again for so long; may store a message twice")
 	f.BoolVar(&p.options.Trace, "trace", false, "start a trace with each message: adds the property traceparent")
 	f.BoolVar(&p.ids, "ids", false, "print a line for each stored message (always with -o json)")
+	f.StringVar(&p.msgtrace, "rocketmq-trace", "", "write RocketMQ's own message trace to this topic, RMQ_SYS_TRACE_TOPIC without a value")
+	f.Lookup("rocketmq-trace").NoOptDefVal = wire.TraceTopic
+	p.tx.bind(cmd)
 }
 
 func (p *produceFlags) run(cmd *cobra.Command) error {
+	if err := p.tx.check(cmd, p); err != nil {
+		return err
+	}
 	source, closer, err := p.source(cmd)
 	if err != nil {
 		return err
@@ -97,9 +110,15 @@ func (p *produceFlags) send(cmd *cobra.Command, source produce.Source, closer io
 	if p.options.RetryFor <= 0 {
 		p.options.Unreachable = unreachable
 	}
-	return p.cluster.with(cmd, func(ctx context.Context, client *rocketmq.Client) error {
+	p.cluster.msgtrace = p.msgtrace
+	return p.cluster.with(cmd, func(ctx context.Context, client *rocketmq.Client) (err error) {
+		to, finish, err := p.tx.sender(ctx, cmd, p, client)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, finish()) }()
 		failed := 0
-		sum, err := produce.Run(ctx, client, source, p.options, func(r produce.Result) {
+		sum, err := produce.Run(ctx, traced{to, p.msgtrace != ""}, source, p.options, func(r produce.Result) {
 			if r.Err != nil {
 				if failed++; failed <= maxFailuresShown {
 					fmt.Fprintf(cmd.ErrOrStderr(), "message %d: %v\n", r.N, r.Err)
@@ -141,6 +160,9 @@ func (p *produceFlags) source(cmd *cobra.Command) (produce.Source, io.Closer, er
 	}
 	if err := wire.ValidateTopic(p.template.Topic); err != nil && p.template.Topic != "" {
 		return nil, nil, usage(fmt.Errorf("--topic: %w", err))
+	}
+	if err := wire.ValidateTopic(p.msgtrace); err != nil && p.msgtrace != "" {
+		return nil, nil, usage(fmt.Errorf("--rocketmq-trace: %w", err))
 	}
 	if p.generate < 0 {
 		return nil, nil, usage(fmt.Errorf("--generate %d: write how many messages to make", p.generate))
@@ -225,5 +247,5 @@ func (p *produceFlags) summarize(cmd *cobra.Command, s produce.Summary) {
 		w = cmd.ErrOrStderr()
 	}
 	rate := float64(s.Stored) / max(s.Took.Seconds(), 1e-9)
-	fmt.Fprintf(w, "stored %d messages, %s in %s (%.0f/s), failed %d\n", s.Stored, config.Size(s.Bytes), s.Took.Round(time.Millisecond), rate, s.Failed)
+	fmt.Fprintf(w, "%s %d messages, %s in %s (%.0f/s), failed %d\n", p.tx.did(), s.Stored, config.Size(s.Bytes), s.Took.Round(time.Millisecond), rate, s.Failed)
 }

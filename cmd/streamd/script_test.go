@@ -82,7 +82,10 @@ func eventually(ts *testscript.TestScript, ok func() (bool, string)) {
 
 // broker TOPIC...: starts a broker with these topics and sets $BROKER to its address.
 func cmdBroker(ts *testscript.TestScript, _ bool, topics []string) {
-	b := broker.New(broker.Config{DelayLevels: []time.Duration{10 * time.Millisecond, 20 * time.Millisecond, 30 * time.Millisecond, 40 * time.Millisecond}})
+	b := broker.New(broker.Config{
+		DelayLevels:        []time.Duration{10 * time.Millisecond, 20 * time.Millisecond, 30 * time.Millisecond, 40 * time.Millisecond},
+		TransactionTimeout: 300 * time.Millisecond, // when producers are asked
+	})
 	ts.Check(b.Start())
 	ts.Defer(func() { ts.Check(b.Close()) })
 	of(ts).broker = b

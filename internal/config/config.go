@@ -43,6 +43,9 @@ type Log struct {
 type Telemetry struct {
 	ServiceName string `yaml:"service_name" default:"streamd" doc:"service.name of spans and metrics; OTEL_SERVICE_NAME wins."`
 	Traces      Traces `yaml:"traces" doc:"Where spans go and how many."`
+
+	RocketMQTrace      bool   `yaml:"rocketmq_trace" default:"false" doc:"Writes each attempt, and each output that is stored, to RocketMQ's own message trace, for mqadmin queryMsgTraceById and the dashboard. The brokers need traceTopicEnable=true, or the topic made by hand. It never holds up a message: records that cannot be written are counted."`
+	RocketMQTraceTopic string `yaml:"rocketmq_trace_topic" default:"RMQ_SYS_TRACE_TOPIC" doc:"Topic of RocketMQ's message trace: the brokers' msgTraceTopicName."`
 }
 
 // Traces says where spans go and how many.

@@ -25,6 +25,7 @@ type brokers struct {
 	tel     *telemetry.Telemetry
 	plugins func() []groupview.Plugin
 	clients map[string]*rocketmq.Client
+	traces  *msgtraces
 
 	mu   sync.Mutex           // guards here for status: all else belongs to one goroutine at a time
 	here map[string]*embedded // those that run in this process
@@ -63,15 +64,31 @@ func (b *brokers) add(ctx context.Context, c *config.Config) error {
 			return fmt.Errorf("broker %s: %w", entry.Name, err)
 		}
 		cc.NameServers, cc.ClientID = b.servers(entry), id
-		client, err := rocketmq.New(cc)
-		if err != nil {
+		if err := b.connect(ctx, entry.Name, cc); err != nil {
 			return fmt.Errorf("broker %s: %w", entry.Name, err)
 		}
-		if err := client.Start(ctx); err != nil {
-			return fmt.Errorf("broker %s: %w", entry.Name, err)
-		}
-		b.clients[entry.Name] = client
 	}
+	return nil
+}
+
+// connect starts the client of a cluster, and the writing of its message trace.
+func (b *brokers) connect(ctx context.Context, name string, c rocketmq.Config) error {
+	tracer := b.traces.open(name)
+	if tracer != nil {
+		c.Sent = tracer.Sent
+	}
+	client, err := rocketmq.New(c)
+	if err == nil {
+		err = client.Start(ctx)
+	}
+	if err != nil {
+		b.traces.close(ctx, name)
+		return err //nolint:wrapcheck // the client says what it did
+	}
+	if tracer != nil {
+		tracer.Start(client)
+	}
+	b.clients[name] = client
 	return nil
 }
 
@@ -122,6 +139,10 @@ func (b *brokers) status(c *config.Config) []BrokerStatus {
 		if running := b.here[entry.Name]; running != nil {
 			s.Embedded = running.status()
 		}
+		if t := b.traces.of(entry.Name); t != nil {
+			counts := t.Counts()
+			s.MessageTrace = &counts
+		}
 		out = append(out, s)
 	}
 	return out
@@ -146,6 +167,7 @@ func (b *brokers) keep(ctx context.Context, c *config.Config) error {
 			continue
 		}
 		delete(b.clients, name)
+		b.traces.close(ctx, name)
 		if err := client.Close(ctx); err != nil {
 			errs = append(errs, fmt.Errorf("closing the client of broker %s: %w", name, err))
 		}

@@ -87,7 +87,10 @@ func (d *daemon) start(ctx context.Context) error {
 	}
 	d.brokers = &brokers{
 		log: d.log, tel: d.telemetry, clients: map[string]*rocketmq.Client{}, here: map[string]*embedded{},
-		plugins: func() []groupview.Plugin { return pluginsOf(d.host) },
+		plugins: func() []groupview.Plugin { return pluginsOf(d.host) }, traces: newMsgtraces(&c.Telemetry, d.log),
+	}
+	if err := d.brokers.traces.watch(d.telemetry); err != nil {
+		return err
 	}
 	d.later("closing the clients and embedded brokers", func(ctx context.Context) error { return d.brokers.keep(atLeast(ctx), &config.Config{}) })
 	d.tellDev()
@@ -175,7 +178,7 @@ func (d *daemon) startEngine(ctx context.Context, c *config.Config) error {
 func (d *daemon) engineConfig(c *config.Config) runtime.Config {
 	return runtime.Config{
 		Streams: streamConfigs(c), Brokers: d.brokers.seams(), Handlers: lanes{d.host},
-		Strategies: firstparty.NewStrategies(strategies{d.host}, d.log), Observer: d.telemetry,
+		Strategies: firstparty.NewStrategies(strategies{d.host}, d.log), Observer: d.brokers.traces.observe(d.telemetry),
 		Memory: memoryBudget(c, memoryLimit()), Version: d.options.Version, FailureFile: failureFile(c.StateDir), Logger: d.log,
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/streamd/streamd/internal/buildinfo"
+	"github.com/streamd/streamd/internal/msgtrace"
 	"github.com/streamd/streamd/internal/pluginhost"
 	"github.com/streamd/streamd/runtime"
 )
@@ -37,6 +38,8 @@ type BrokerStatus struct {
 	Name        string          `json:"name"`
 	NameServers []string        `json:"name_servers"`
 	Embedded    *EmbeddedStatus `json:"embedded,omitempty"` // of one in this process
+
+	MessageTrace *msgtrace.Counts `json:"rocketmq_trace,omitempty"` // records of RocketMQ's own trace, when it is written
 }
 
 // EmbeddedStatus is a broker in this process.

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/streamd/streamd/internal/frame"
+	"github.com/streamd/streamd/internal/msgtrace"
 	"github.com/streamd/streamd/internal/pluginhost"
 	"github.com/streamd/streamd/internal/rocketmq"
 	"github.com/streamd/streamd/runtime"
@@ -29,6 +30,9 @@ func TestDocs_nameEveryMetric(t *testing.T) {
 		func() runtime.Status { return runtime.Status{Streams: []runtime.StreamStatus{{Name: "orders"}}} },
 		func() []pluginhost.PluginStatus { return []pluginhost.PluginStatus{{Name: "acme"}} },
 	); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.WatchMessageTrace(func() map[string]msgtrace.Counts { return map[string]msgtrace.Counts{"main": {}} }); err != nil {
 		t.Fatal(err)
 	}
 	var sc [frame.TraceSize]byte

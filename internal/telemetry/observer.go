@@ -213,6 +213,9 @@ type span struct {
 	deadLettered           bool
 }
 
+// TraceID is what failure records name the attempt's trace by.
+func (s *span) TraceID() [16]byte { return s.span.SpanContext().TraceID() }
+
 // Settle implements runtime.AttemptSpan.
 func (s *span) Settle(operation, destination string) func(error) {
 	kind := "settle"
