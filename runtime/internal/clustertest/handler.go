@@ -25,8 +25,10 @@ type Record struct {
 type Answer struct {
 	Verdict frame.Verdict
 	Outputs []frame.Record
-	Crash   bool // the process dies with this record running
-	Never   bool // no answer; the record stays running
+	// Sharding holds the outputs' sharding keys; shorter than Outputs = none for the rest.
+	Sharding []string
+	Crash    bool // the process dies with this record running
+	Never    bool // no answer; the record stays running
 }
 
 // Handler opens lanes to an in-process function, with credits and generations as a plugin host has them.
@@ -222,6 +224,9 @@ func (l *Lane) answer(ref frame.Ref, a Answer) {
 	for i := range a.Outputs {
 		b.Append(&a.Outputs[i])
 		res.Cause = append(res.Cause, ref.Index)
+	}
+	for i := range min(len(a.Sharding), len(a.Outputs)) {
+		res.OutputShardingKey = append(res.OutputShardingKey, a.Sharding[i])
 	}
 	res.Outputs = *b.Records()
 	l.events <- frame.Event{Kind: frame.EventResults, Results: res}

@@ -16,6 +16,7 @@ type Job struct {
 	Info    frame.LaneInfo // who answered
 	Results *frame.Results // the outputs' columns
 
+	late  map[string]bool // topics that took no outputs at the last try: others come first
 	step  Step
 	tries int
 	since time.Time
