@@ -35,6 +35,7 @@ type Config struct {
 type StreamConfig struct {
 	Name          string
 	Broker        string
+	Namespace     string // that the broker's client puts before names; empty = none
 	Group         string
 	Subscriptions []Subscription
 	StartFrom     StartFrom

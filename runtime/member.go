@@ -42,7 +42,8 @@ type member struct {
 
 	round *round // of the round's goroutine: never two at once
 
-	owned atomic.Int64 // len(workers)
+	owned   atomic.Int64 // len(workers)
+	unasked atomic.Bool  // told that access control forbids asking members
 
 	mu       sync.Mutex // guards the rest; held for memory work only
 	workers  map[Queue]*queue.Worker
@@ -170,7 +171,8 @@ func (m *member) join(ctx context.Context, joined chan<- error) bool {
 	for failures := 0; ; failures++ {
 		err := m.tryJoin(ctx)
 		if err == nil || failures == 0 {
-			if rocketmq.IsFatal(err) || errors.Is(err, rocketmq.ErrDuplicateGroup) {
+			_, refused := rocketmq.AccessRefused(err) // a grant or a corrected account may come at any time
+			if rocketmq.IsFatal(err) && !refused || errors.Is(err, rocketmq.ErrDuplicateGroup) {
 				joined <- err
 				return false
 			}
@@ -179,7 +181,7 @@ func (m *member) join(ctx context.Context, joined chan<- error) bool {
 		m.mu.Lock()
 		m.joined = err == nil
 		if err != nil {
-			m.waiting = Hold{Kind: queue.HoldBroker, Text: err.Error(), Since: m.s.rt.Now()}
+			m.waiting = Hold{Kind: joinHold(err), Text: err.Error(), Since: m.s.rt.Now()}
 		}
 		m.mu.Unlock()
 		if err == nil {
@@ -201,6 +203,14 @@ func (m *member) tryJoin(ctx context.Context) error {
 		return fmt.Errorf("joining: %w", err)
 	}
 	return nil
+}
+
+// joinHold is the kind of what keeps a member out of its group.
+func joinHold(err error) HoldKind {
+	if _, denied := rocketmq.AccessRefused(err); denied {
+		return queue.HoldAccess
+	}
+	return queue.HoldBroker
 }
 
 func (m *member) pause(ctx context.Context, failures int) bool {

@@ -120,6 +120,7 @@ func (m *member) eachPeer(ctx context.Context, ids []string, f func(id string, i
 			if err == nil && info != nil {
 				f(id, info)
 			}
+			m.tellUnasked(err)
 		})
 	}
 	wg.Wait()

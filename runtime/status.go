@@ -38,6 +38,7 @@ const (
 	HoldOutOfRange     = queue.HoldOutOfRange
 	HoldGarbage        = queue.HoldGarbage
 	HoldBroker         = queue.HoldBroker
+	HoldAccess         = queue.HoldAccess
 	HoldSettle         = queue.HoldSettle
 	HoldRetryOff       = queue.HoldRetryOff
 	HoldExhausted      = queue.HoldExhausted

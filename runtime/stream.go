@@ -200,7 +200,7 @@ func dispatchSettings(c *StreamConfig) dispatch.Settings {
 func (s *stream) queueConfig(q Queue, epoch uint64, released func(queue.Report)) queue.Config {
 	c := s.config()
 	return queue.Config{
-		Group: c.Group, Queue: q, Retry: q.Topic == wire.RetryTopic(c.Group), Epoch: epoch,
+		Group: c.Group, Queue: q, Retry: q.Topic == wire.RetryTopic(c.Group), Namespace: c.Namespace, Epoch: epoch,
 		Settings: func() *queue.Settings {
 			if t := (*s.settings.Load())[q.Topic]; t != nil {
 				return t

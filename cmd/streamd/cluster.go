@@ -21,9 +21,10 @@ import (
 
 // clusterFlags say which RocketMQ a command talks to: by address, or a broker of a config.
 type clusterFlags struct {
-	servers []string
-	paths   []string
-	broker  string
+	servers   []string
+	paths     []string
+	broker    string
+	namespace string
 	timeout time.Duration
 	verbose bool
 
@@ -35,6 +36,7 @@ func (c *clusterFlags) bind(cmd *cobra.Command, timeout time.Duration) {
 	f.StringSliceVarP(&c.servers, "name-server", "n", nil, "name servers, host:port; default: the config's, then NAMESRV_ADDR")
 	f.StringArrayVarP(&c.paths, "config", "c", nil, "config whose broker is meant")
 	f.StringVar(&c.broker, "broker", "", "name of the broker in the config, or host:port of a name server")
+	f.StringVar(&c.namespace, "namespace", "", "namespace of topics and groups, NAMESPACE%NAME on the wire; default: the config's")
 	f.DurationVar(&c.timeout, "timeout", timeout, "give up after this time; 0 = never")
 	f.BoolVarP(&c.verbose, "verbose", "v", false, "log what the client does, on standard error")
 }
@@ -58,6 +60,9 @@ func (c *clusterFlags) target(log *slog.Logger) (t rocketmq.Config, err error) {
 	}
 	if len(c.servers) > 0 {
 		t.NameServers = c.servers
+	}
+	if c.namespace != "" {
+		t.Namespace = c.namespace
 	}
 	if _, err := rocketmq.ParseNameServers(t.NameServers...); err != nil {
 		return t, exitcode.With(exitcode.Usage, err)

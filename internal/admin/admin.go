@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"context"
 	"encoding/json"
 	"net"
 	"net/http"
@@ -13,6 +14,10 @@ type Sources struct {
 	Metrics http.Handler // nil = no /metrics
 	Status  func() any   // rendered as JSON at each request
 	Version any          // rendered as JSON
+	// Token is what a request that changes something must show; empty: none is carried out.
+	Token string
+	// Reload reads the config again and returns when it is applied, or why it is not. nil = no such request.
+	Reload func(ctx context.Context) error
 }
 
 // Handler serves the admin listener. Requests whose Host is no address of this machine are refused, so that a web page
@@ -24,9 +29,12 @@ func Handler(s Sources) http.Handler {
 	}
 	mux.HandleFunc("GET /api/v1/status", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, s.Status()) })
 	mux.HandleFunc("GET /api/v1/version", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, s.Version) })
+	if s.Reload != nil {
+		mux.Handle("POST /api/v1/reload", guarded(s.Token, reload(s.Reload)))
+	}
 	profiles(mux)
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
-		writeText(w, http.StatusOK, "streamd\n/metrics\n/api/v1/status\n/api/v1/version\n/debug/pprof/\n")
+		writeText(w, http.StatusOK, "streamd\n/metrics\n/api/v1/status\n/api/v1/version\n/api/v1/reload (POST, with a token)\n/debug/pprof/\n")
 	})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !plainHost(r.Host) {

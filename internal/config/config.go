@@ -26,6 +26,7 @@ type Config struct {
 // Admin is the listener for people and scrapers on this machine.
 type Admin struct {
 	Listen string `yaml:"listen" default:"127.0.0.1:8420" doc:"Address of the listener; when it is taken, the next free port, recorded in state_dir/admin.addr. Empty: no listener."`
+	Token  string `yaml:"token" secret:"true" doc:"What requests must show that change something (POST /api/v1/reload), as 'Authorization: Bearer TOKEN'; for instance ${file:/run/secrets/admin}. Left out: there are no such requests."`
 }
 
 // Health is the listener for probes.
@@ -61,9 +62,11 @@ type Traces struct {
 type Broker struct {
 	Name        string      `yaml:"name" required:"true" doc:"How streams call it."`
 	NameServers NameServers `yaml:"name_servers" doc:"host:port of each name server, as a list or separated by ';' or ','; or one http:// address that lists them. Left out: NAMESRV_ADDR."`
-	AccessKey   string      `yaml:"access_key" doc:"Signs each request for RocketMQ's access control. Needs secret_key."`
-	SecretKey   string      `yaml:"secret_key" secret:"true" doc:"The access key's secret, for instance ${file:/run/secrets/mq}."`
-	TLS         *ClientTLS  `yaml:"tls" doc:"Speaks TLS to name servers and brokers. {} trusts the authorities of the system."`
+	AccessKey   string      `yaml:"access_key" doc:"Signs each request for RocketMQ's access control. Needs secret_key. See docs/security.md for the rights that it needs."`
+	SecretKey   string      `yaml:"secret_key" secret:"true" doc:"The access key's secret, for instance ${file:/run/secrets/mq}. A reload takes another one."`
+	Namespace   string      `yaml:"namespace" pattern:"[a-zA-Z0-9_-]{1,64}" doc:"Namespace of all topics and groups of this cluster, which on the wire become NAMESPACE%NAME, as with the namespace of Java's clients. Names here, in logs and in status are without it."`
+	NamespaceV2 string      `yaml:"namespace_v2" pattern:"[a-zA-Z0-9_-]{1,64}" doc:"Namespace that travels in header fields of its own and leaves names as they are, as namespaceV2 of Java's clients (5.2). Excludes namespace."`
+	TLS         *ClientTLS  `yaml:"tls" doc:"Speaks TLS to name servers and brokers. {} trusts the authorities of the system. The files are read at each connection, so renewed ones need no restart."`
 	Embedded    *Embedded   `yaml:"embedded" doc:"Starts a broker with its name server in this process, in the place of name_servers. See docs/embedded-broker.md."`
 }
 

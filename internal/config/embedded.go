@@ -117,6 +117,11 @@ func checkSecurity(b, e *node, ps *problems) {
 func checkAccess(b *node, ps *problems) {
 	pair(b, "access_key", "secret_key", "", ps)
 	pair(b.get("tls"), "cert", "key", "tls.", ps)
+	if one, ok := b.str("namespace"); ok {
+		if two, both := b.str("namespace_v2"); both {
+			ps.add(two.pos, "namespace for names like NAMESPACE%NAME, namespace_v2 for the header fields of 5.2", "namespace_v2 excludes namespace (%s)", one.pos)
+		}
+	}
 	if skip, ok := b.get("tls").str("skip_verify"); ok && skip.text == "true" {
 		if ca, ok := b.get("tls").str("ca"); ok {
 			ps.add(skip.pos, "one of the two", "tls.skip_verify takes any certificate, and tls.ca (%s) says which to take", ca.pos)

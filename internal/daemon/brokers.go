@@ -25,6 +25,7 @@ type brokers struct {
 	tel     *telemetry.Telemetry
 	plugins func() []groupview.Plugin
 	clients map[string]*rocketmq.Client
+	trusts  map[string]*trust // by the names of clients
 	traces  *msgtraces
 
 	mu   sync.Mutex           // guards here for status: all else belongs to one goroutine at a time
@@ -59,10 +60,11 @@ func (b *brokers) add(ctx context.Context, c *config.Config) error {
 		if err != nil {
 			return fmt.Errorf("naming this member: %w", err)
 		}
-		cc, err := ClientConfig(entry, b.log.With("broker", entry.Name))
+		cc, proof, err := clientConfig(entry, b.log.With("broker", entry.Name))
 		if err != nil {
-			return fmt.Errorf("broker %s: %w", entry.Name, err)
+			return err // says which broker
 		}
+		b.trusts[entry.Name] = proof
 		cc.NameServers, cc.ClientID = b.servers(entry), id
 		if err := b.connect(ctx, entry.Name, cc); err != nil {
 			return fmt.Errorf("broker %s: %w", entry.Name, err)
@@ -148,15 +150,34 @@ func (b *brokers) status(c *config.Config) []BrokerStatus {
 	return out
 }
 
-// reread reads who is let in again, of every embedded broker. After an error what was in force stays.
+// reread reads again who is let in, of every embedded broker, and the certificates of every client. After an error what was in
+// force stays.
 func (b *brokers) reread() error {
 	var errs []error
+	for name, proof := range b.trusts {
+		if proof.files == nil {
+			continue
+		}
+		if err := proof.files.reread(); err != nil {
+			errs = append(errs, fmt.Errorf("tls of broker %s: %w", name, err))
+		}
+	}
 	for name, running := range b.here {
 		if err := running.read(); err != nil {
 			errs = append(errs, fmt.Errorf("broker %s: %w", name, err))
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// rekey makes the clients sign with the secrets of c from the next request on.
+func (b *brokers) rekey(c *config.Config) {
+	for i := range c.Brokers {
+		entry := &c.Brokers[i]
+		if proof := b.trusts[entry.Name]; proof != nil && entry.AccessKey != "" {
+			proof.use(entry)
+		}
+	}
 }
 
 // keep closes the clients, and then the embedded brokers, that c does not name.
@@ -167,6 +188,7 @@ func (b *brokers) keep(ctx context.Context, c *config.Config) error {
 			continue
 		}
 		delete(b.clients, name)
+		delete(b.trusts, name)
 		b.traces.close(ctx, name)
 		if err := client.Close(ctx); err != nil {
 			errs = append(errs, fmt.Errorf("closing the client of broker %s: %w", name, err))

@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"log/slog"
@@ -68,15 +69,63 @@ func (l *logging) learn(secrets []string) {
 	l.redact()
 }
 
+// clean takes the secrets out of a text that leaves the process by another way than the log. The text may be JSON.
+func (l *logging) clean(text string) string { return l.secrets.Load().Replace(text) }
+
+// cleanError is an error whose text has lost its secrets.
+type cleanError struct {
+	error
+	text string
+}
+
+func (e *cleanError) Error() string { return e.text }
+func (e *cleanError) Unwrap() error { return e.error }
+
+// cleanErr takes the secrets out of an error that leaves the process.
+func (l *logging) cleanErr(err error) error {
+	if err == nil {
+		return nil
+	}
+	text := err.Error()
+	if clean := l.clean(text); clean != text {
+		return &cleanError{err, clean}
+	}
+	return err
+}
+
 // redact makes the replacer anew: longer secrets first, since one may be a part of another.
 func (l *logging) redact() {
-	all := slices.Concat(l.known, l.told)
+	var all []string
+	for _, s := range slices.Concat(l.known, l.told) {
+		all = append(all, forms(s)...)
+	}
 	slices.SortStableFunc(all, func(a, b string) int { return len(b) - len(a) })
 	pairs := make([]string, 0, 2*len(all))
 	for _, s := range all {
 		pairs = append(pairs, s, "[redacted]")
 	}
 	l.secrets.Store(strings.NewReplacer(pairs...))
+}
+
+// minLine is from how many bytes on a line of a longer secret, such as a key in PEM, is told from other text.
+const minLine = 16
+
+// forms are the texts by which a secret may stand in another: itself, as JSON writes it, and each of its lines.
+func forms(secret string) []string {
+	all := []string{secret}
+	if text, err := json.Marshal(secret); err == nil {
+		if inner := string(text[1 : len(text)-1]); inner != secret {
+			all = append(all, inner)
+		}
+	}
+	if strings.Contains(secret, "\n") {
+		for line := range strings.Lines(secret) {
+			if line = strings.TrimSpace(line); len(line) >= minLine {
+				all = append(all, line)
+			}
+		}
+	}
+	return all
 }
 
 func isTerminal(w io.Writer) bool {

@@ -266,7 +266,7 @@ func TestReloadTellsWhatDiffers(t *testing.T) {
 	}
 	next := parse(t, strings.ReplaceAll(base, "127.0.0.1:9876", "other:9876")+
 		"state_dir: x\nmember: m\nattributes: {a: b}\nadmin: {listen: ':1'}\nhealth: {listen: ':2'}\nlog: {format: json, level: debug}\ntelemetry: {service_name: x}\nshutdown_timeout: 1s\n")
-	want := []string{"state_dir", "member", "attributes", "admin.listen", "health.listen", "log.format", "telemetry", "brokers[main].name_servers"}
+	want := []string{"state_dir", "member", "attributes", "admin", "health.listen", "log.format", "telemetry", "brokers[main].name_servers"}
 	if got := needsRestart(old, next); !slices.Equal(got, want) {
 		t.Errorf("needs a restart: %v, want %v", got, want)
 	}

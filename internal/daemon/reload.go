@@ -23,7 +23,7 @@ func needsRestart(old, c *config.Config) []string {
 		{"state_dir", old.StateDir == c.StateDir},
 		{"member", old.Member == c.Member},
 		{"attributes", maps.Equal(old.Attributes, c.Attributes)},
-		{"admin.listen", old.Admin == c.Admin},
+		{"admin", old.Admin == c.Admin},
 		{"health.listen", old.Health == c.Health},
 		{"log.format", old.Log.Format == c.Log.Format},
 		{"telemetry", old.Telemetry == c.Telemetry},
@@ -41,8 +41,8 @@ func needsRestart(old, c *config.Config) []string {
 			keys = append(keys, "brokers["+b.Name+"].name_servers")
 		} else if !sameEmbedded(o.Embedded, b.Embedded) {
 			keys = append(keys, "brokers["+b.Name+"].embedded")
-		} else if o.AccessKey != b.AccessKey || o.SecretKey != b.SecretKey || !reflect.DeepEqual(o.TLS, b.TLS) {
-			keys = append(keys, "brokers["+b.Name+"].access_key, secret_key or tls")
+		} else if o.AccessKey != b.AccessKey || !reflect.DeepEqual(o.TLS, b.TLS) || o.Namespace != b.Namespace || o.NamespaceV2 != b.NamespaceV2 {
+			keys = append(keys, "brokers["+b.Name+"].access_key, tls or namespace")
 		}
 	}
 	return keys
@@ -86,6 +86,7 @@ func (d *daemon) reload(ctx context.Context) error {
 		undo(context.WithoutCancel(ctx))
 		return errors.Join(err, d.brokers.keep(context.WithoutCancel(ctx), old))
 	}
+	d.brokers.rekey(c)
 	d.plugins.drop(c, old) //nolint:contextcheck // draining has its own limit
 	if err := d.brokers.keep(ctx, c); err != nil {
 		d.log.Warn("the config is applied, and something of the old one did not end cleanly", "error", err)

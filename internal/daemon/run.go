@@ -46,10 +46,10 @@ func Run(ctx context.Context, o Options) error {
 	}
 	heap := ballast()
 	defer goruntime.KeepAlive(heap)
-	d := &daemon{options: o, logging: logging, log: logging.Logger, started: time.Now()}
+	d := &daemon{options: o, logging: logging, log: logging.Logger, started: time.Now(), asks: make(chan chan<- error)}
 	d.loaded.Store(loaded)
 	d.beat.Store(d.started.UnixNano())
-	return d.run(ctx)
+	return logging.cleanErr(d.run(ctx))
 }
 
 // run is the loop: it starts, waits for signals, and stops.
@@ -58,7 +58,8 @@ func (d *daemon) run(ctx context.Context) error {
 	defer cancel(nil)
 	starting := background(func() error { return d.start(work) })
 	var reloading <-chan error
-	again := false // a SIGHUP came during a reload
+	again := false           // a SIGHUP came during a reload
+	var asked chan<- error // who asked for the reload under way, other than by a signal
 	ticker := time.NewTicker(tick)
 	defer ticker.Stop()
 	for {
@@ -72,6 +73,10 @@ func (d *daemon) run(ctx context.Context) error {
 		case err := <-reloading:
 			reloading = nil
 			d.reloaded(err)
+			if asked != nil {
+				asked <- err // has room
+				asked = nil
+			}
 			if again {
 				again, reloading = false, background(func() error { return d.reload(work) })
 			}
@@ -86,6 +91,12 @@ func (d *daemon) run(ctx context.Context) error {
 			default:
 				reloading = background(func() error { return d.reload(work) })
 			}
+		case answer := <-d.asks:
+			if starting != nil || reloading != nil {
+				answer <- errBusy
+				continue
+			}
+			asked, reloading = answer, background(func() error { return d.reload(work) })
 		case <-ctx.Done():
 			return d.stop(syscall.SIGTERM, cancel, starting, reloading) //nolint:contextcheck // as above
 		case <-ticker.C:

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/streamd/streamd/internal/admin"
-	"github.com/streamd/streamd/internal/buildinfo"
 	"github.com/streamd/streamd/internal/config"
 	"github.com/streamd/streamd/internal/exitcode"
 	"github.com/streamd/streamd/internal/firstparty"
@@ -29,6 +28,9 @@ type daemon struct {
 	logging *logging
 	log     *slog.Logger
 	started time.Time
+
+	// asks are reloads that the admin API wants; each has room for one answer.
+	asks chan chan<- error
 
 	telemetry *telemetry.Telemetry
 	host      *pluginhost.Host
@@ -86,7 +88,7 @@ func (d *daemon) start(ctx context.Context) error {
 		return err
 	}
 	d.brokers = &brokers{
-		log: d.log, tel: d.telemetry, clients: map[string]*rocketmq.Client{}, here: map[string]*embedded{},
+		log: d.log, tel: d.telemetry, clients: map[string]*rocketmq.Client{}, trusts: map[string]*trust{}, here: map[string]*embedded{},
 		plugins: func() []groupview.Plugin { return pluginsOf(d.host) }, traces: newMsgtraces(&c.Telemetry, d.log),
 	}
 	if err := d.brokers.traces.watch(d.telemetry); err != nil {
@@ -121,7 +123,7 @@ func (d *daemon) startTelemetry(ctx context.Context, c *config.Config) error {
 func (d *daemon) startHost() error {
 	set := &pluginSet{log: d.log, keeper: keeper{learn: d.logging.learn}}
 	host, err := pluginhost.New(pluginhost.Config{
-		Logger: d.log, Version: d.options.Version, Traces: d.telemetry.Sink(), Described: set.described,
+		Logger: d.log, Version: d.options.Version, Traces: d.telemetry.Sink(), Described: set.described, Redact: d.logging.clean,
 	})
 	if err != nil {
 		return exitcode.With(exitcode.Environment, err)
@@ -139,7 +141,7 @@ func (d *daemon) listen(ctx context.Context, c *config.Config) error {
 		if err != nil {
 			return fmt.Errorf("opening the admin listener: %w", err)
 		}
-		s := serveHTTP(l, admin.Handler(admin.Sources{Metrics: d.telemetry.Handler(), Status: func() any { return d.status() }, Version: buildinfo.Read()}), d.log)
+		s := serveHTTP(l, admin.Handler(d.adminSources(c)), d.log)
 		d.later("closing the admin listener", func(context.Context) error { return s.Close() }) //nolint:contextcheck // has its own limit
 		address := l.Addr().String()
 		d.address.Store(&address)

@@ -28,6 +28,10 @@ func streamConfigs(c *config.Config) []runtime.StreamConfig {
 	for _, p := range c.Plugins {
 		instances[p.Name] = p.Instances
 	}
+	namespaces := map[string]string{} // by broker
+	for i := range c.Brokers {
+		namespaces[c.Brokers[i].Name] = c.Brokers[i].Namespace
+	}
 	out := make([]runtime.StreamConfig, len(c.Streams))
 	for i := range c.Streams {
 		plugin, _, _ := strings.Cut(plugins[c.Streams[i].Handler], "/")
@@ -35,6 +39,7 @@ func streamConfigs(c *config.Config) []runtime.StreamConfig {
 		// The host drains lanes by itself when a binary or a config changes; another component is another handler.
 		out[i].HandlerVersion = plugins[c.Streams[i].Handler]
 		out[i].Shards = max(instances[plugin], 1)
+		out[i].Namespace = namespaces[out[i].Broker]
 	}
 	return out
 }

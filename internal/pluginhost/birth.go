@@ -129,7 +129,7 @@ func (g *generation) stillborn(err error) (crash bool, _ error) {
 	}
 	<-p.Exited()
 	<-g.runner.drained
-	if words := g.pump.Tail().Account(lastLines); words != "" {
+	if words := g.host.redact(g.pump.Tail().Account(lastLines)); words != "" {
 		text = fmt.Errorf("%w; its last words: %s", text, words)
 	}
 	g.release()

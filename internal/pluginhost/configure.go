@@ -96,7 +96,7 @@ func (g *generation) judge(ctx context.Context, instance string, c *configured) 
 	}
 	var faults []string
 	for _, d := range answer.GetDiagnostics() {
-		out := Diagnostic{Warning: d.GetSeverity() == pluginv1.Diagnostic_SEVERITY_WARNING, Pointer: d.GetPointer(), Text: d.GetText(), Hint: d.GetHint()}
+		out := Diagnostic{Warning: d.GetSeverity() == pluginv1.Diagnostic_SEVERITY_WARNING, Pointer: d.GetPointer(), Text: g.host.redact(d.GetText()), Hint: g.host.redact(d.GetHint())}
 		c.diagnostics = append(c.diagnostics, out)
 		if !out.Warning {
 			faults = append(faults, out.String())

@@ -73,7 +73,7 @@ func (g *generation) obituary(p *process.Process, fate *frame.Lost) frame.Lost {
 	if lost.Cause == frame.CauseStopped || lost.Cause == frame.CauseSwap {
 		return lost
 	}
-	if words := g.pump.Tail().Account(lastLines); words != "" {
+	if words := g.host.redact(g.pump.Tail().Account(lastLines)); words != "" {
 		lost.Text += "; its last words: " + words
 	}
 	return lost

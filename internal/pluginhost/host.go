@@ -35,6 +35,9 @@ type Config struct {
 	// Described is told what a process offers, before it gets a handler's config or a message; nil = nobody. It must not
 	// block or call the host.
 	Described func(plugin string, about *pluginv1.DescribeResponse)
+	// Redact takes secrets out of what plugins say: last words, verdicts, diagnostics, spans. nil = nothing is taken out. Their
+	// log lines go to Logger as they are.
+	Redact func(string) string
 }
 
 // Timing holds the host's durations and counts.
@@ -96,6 +99,7 @@ type Host struct {
 
 	described   func(plugin string, about *pluginv1.DescribeResponse)
 	timeoutName string
+	clean       func(string) string // takes secrets out of a text; nil = nothing
 
 	traces  *traceServers
 	changed *notifier
@@ -135,6 +139,7 @@ func New(c Config) (*Host, error) {
 		spawner: process.NewSpawner(), changed: newNotifier(), quit: make(chan struct{}), described: c.Described, timeoutName: cmp.Or(c.TimeoutName, "start_timeout"),
 		plugins: map[string]*plugin{}, handlers: map[string]HandlerSpec{},
 	}
+	h.clean = c.Redact
 	if h.now == nil {
 		h.now = time.Now
 	}

@@ -95,6 +95,10 @@ func (l *Lane) onResults(message []byte) (bool, error) {
 	if err != nil || !fresh {
 		return err == nil, err
 	}
+	for i := range r.Verdicts {
+		v := &r.Verdicts[i]
+		v.Class, v.Text = l.gen.host.redact(v.Class), l.gen.host.redact(v.Text)
+	}
 	outputs := len(r.Outputs.Payload) // before the receiver owns r
 	if !l.push(frame.Event{Kind: frame.EventResults, Results: r}) {
 		return false, nil
@@ -162,6 +166,7 @@ func (l *Lane) finish(err error) {
 		return
 	}
 	lost := l.lost(err, fate)
+	lost.Text = l.gen.host.redact(lost.Text)
 	level := slog.LevelWarn
 	if lost.Cause == frame.CauseStopped { // somebody wanted it
 		level = slog.LevelDebug

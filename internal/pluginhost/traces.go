@@ -74,7 +74,7 @@ func (t *traceServers) serve(plugin string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("offering an OTLP socket: %w", err)
 	}
-	s := &traceServer{plugin: plugin, path: path, sink: t.sink, now: t.host.now, tokens: exportBurst}
+	s := &traceServer{plugin: plugin, path: path, sink: t.sink, now: t.host.now, clean: t.host.redact, tokens: exportBurst}
 	s.server = grpc.NewServer(grpc.MaxRecvMsgSize(maxExport), grpc.MaxConcurrentStreams(8))
 	tracecollector.RegisterTraceServiceServer(s.server, s)
 	t.servers[plugin] = s
@@ -116,6 +116,7 @@ type traceServer struct {
 	plugin, path string
 	sink         TraceSink
 	now          func() time.Time
+	clean        func(string) string
 	server       *grpc.Server
 	refused      atomic.Uint64 // spans over the rate
 
@@ -130,6 +131,7 @@ func (s *traceServer) Export(ctx context.Context, request *tracecollector.Export
 	for _, r := range request.GetResourceSpans() {
 		for _, scope := range r.GetScopeSpans() {
 			n += len(scope.GetSpans())
+			s.redact(scope.GetSpans())
 		}
 		s.mark(r)
 	}

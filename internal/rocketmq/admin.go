@@ -21,6 +21,7 @@ func (c *Client) ConsumerConnections(ctx context.Context, broker, group string) 
 	if err != nil {
 		return nil, fmt.Errorf("listing the connections of group %s at broker %s: %w", group, broker, err)
 	}
+	table.Subscriptions = c.plainSubscriptions(table.Subscriptions)
 	return &table, nil
 }
 
@@ -35,6 +36,7 @@ func (c *Client) ConsumeStats(ctx context.Context, broker, group, topic string) 
 	if err := c.table(ctx, request{broker: broker, topic: topic, header: header}, &table); err != nil {
 		return nil, fmt.Errorf("reading the progress of group %s at broker %s: %w", group, broker, err)
 	}
+	table.Offsets = changedTable(table.Offsets, c.plain)
 	return &table, nil
 }
 
@@ -45,6 +47,7 @@ func (c *Client) TopicStats(ctx context.Context, broker, topic string) (*wire.To
 	if err := c.table(ctx, request{broker: broker, topic: topic, header: header}, &table); err != nil {
 		return nil, fmt.Errorf("reading the extent of topic %s at broker %s: %w", topic, broker, err)
 	}
+	table.Offsets = changedTable(table.Offsets, c.plain)
 	return &table, nil
 }
 
@@ -88,7 +91,7 @@ func (c *Client) createTopicAt(ctx context.Context, to BrokerAddr, topic string,
 	if err != nil {
 		return err
 	}
-	if err := refusal(r, to, reply); err != nil {
+	if err := c.refusal(r, to, reply); err != nil {
 		return err
 	}
 	reply.Release()

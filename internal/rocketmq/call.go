@@ -35,7 +35,7 @@ func (c *Client) onMaster(ctx context.Context, r request) (*remoting.Reply, erro
 	if err != nil {
 		return nil, err
 	}
-	if err := refusal(r, to, reply); err != nil {
+	if err := c.refusal(r, to, reply); err != nil {
 		return nil, c.note(err, r.topic)
 	}
 	return reply, nil
@@ -59,17 +59,18 @@ func decodeHeader(code wire.RequestCode, broker string, reply *remoting.Reply, i
 }
 
 // refusal turns an answer that is no success into an error and releases it.
-func refusal(r request, to BrokerAddr, reply *remoting.Reply) error {
+func (c *Client) refusal(r request, to BrokerAddr, reply *remoting.Reply) error {
 	if reply.ResponseCode() == wire.RespSuccess {
 		return nil
 	}
 	defer reply.Release()
-	return responseError(r, to, reply)
+	return c.responseError(r, to, reply)
 }
 
-func responseError(r request, to BrokerAddr, reply *remoting.Reply) *ResponseError {
+func (c *Client) responseError(r request, to BrokerAddr, reply *remoting.Reply) *ResponseError {
 	return &ResponseError{
 		Request: r.header.RequestCode(), Code: reply.ResponseCode(), Remark: reply.Remark, Broker: to.Name, Addr: to.Addr,
+		Account: c.cfg.Account,
 	}
 }
 

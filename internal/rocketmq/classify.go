@@ -65,6 +65,9 @@ func classify(err error) class {
 	case err == nil:
 		return class{}
 	case errors.As(err, &resp):
+		if _, refused := resp.Refusal(); refused {
+			return class{fatal: true, elsewhere: true} // each broker has rules of its own
+		}
 		return classifyCode(resp.Code)
 	case errors.Is(err, ErrNotRunning):
 		return class{fatal: true}

@@ -59,7 +59,7 @@ func New(cfg Config) (*Client, error) {
 	c := &Client{cfg: cfg, log: cfg.Logger, ctx: ctx, cancel: cancel}
 	c.ids = wire.NewIDGenerator(addr.Unmap(), os.Getpid(), loader)
 	shared := remoting.Config{
-		Dial: cfg.Dial, Buffers: &remoting.Buffers{}, Logger: cfg.Logger, Sign: cfg.Sign, MaxOutstanding: cfg.MaxOutstanding,
+		Dial: cfg.Dial, Buffers: &remoting.Buffers{}, Logger: cfg.Logger, Sign: cfg.finish(), MaxOutstanding: cfg.MaxOutstanding,
 	}
 	c.ns = &nameServers{
 		known: make(chan struct{}), timeout: cfg.CallTimeout, log: cfg.Logger,

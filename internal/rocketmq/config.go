@@ -31,6 +31,13 @@ type Config struct {
 	Dial remoting.Dialer // plain TCP; TLS is a Dialer that wraps it
 	// Sign may add header fields to each request (ACL) after all others are set.
 	Sign func(*wire.Command) error
+	// Account is the access key that Sign signs with, for errors.
+	Account string
+	// Namespace is put before the names of topics and groups on the wire, as NAMESPACE%NAME; names in this package's API are
+	// without it (remoting-protocol.md 5.4). Empty = none.
+	Namespace string
+	// NamespaceV2 travels in header fields of its own, as Java's namespaceV2: names stay as they are. Excludes Namespace.
+	NamespaceV2 string
 	Now  func() time.Time // wall clock, for born times and ids; time.Now
 	Rand func() float64   // 0 <= x < 1, for jitter and choices; safe for concurrent use
 	// Sent hears of each stored message that wants it (OutgoingMessage.Traced): for RocketMQ's own trace. It must not block.

@@ -48,6 +48,7 @@ type ResponseError struct {
 	Remark  string // the server's words
 	Broker  string // broker name; empty for a name server
 	Addr    string
+	Account string // the access key that this client signs with; empty = it does not
 }
 
 func (e *ResponseError) Error() string {
@@ -55,10 +56,14 @@ func (e *ResponseError) Error() string {
 	if e.Broker == "" {
 		who = "server"
 	}
-	if e.Remark == "" {
-		return fmt.Sprintf("%s (%s) answered %s with %s (%d)", who, e.Addr, e.Request, e.Code, int32(e.Code))
+	text := fmt.Sprintf("%s (%s) answered %s with %s (%d)", who, e.Addr, e.Request, e.Code, int32(e.Code))
+	if e.Remark != "" {
+		text += ": " + e.Remark
 	}
-	return fmt.Sprintf("%s (%s) answered %s with %s (%d): %s", who, e.Addr, e.Request, e.Code, int32(e.Code), e.Remark)
+	if r, refused := e.Refusal(); refused {
+		text += ": " + r.String()
+	}
+	return text
 }
 
 // UnreachableError is a broker or name server that no connection could be made to. The request was not sent.

@@ -95,14 +95,14 @@ func (c *Client) Join(ctx context.Context, spec GroupSpec) error {
 	if err := c.groups.add(spec); err != nil {
 		return err
 	}
-	if err := c.introduceGroup(ctx, subscriptions); err != nil {
+	if err := c.introduceGroup(ctx, spec.Name, subscriptions); err != nil {
 		c.groups.remove(spec.Name)
 		return fmt.Errorf("joining group %s: %w", spec.Name, err)
 	}
 	return nil
 }
 
-func (c *Client) introduceGroup(ctx context.Context, subscriptions []wire.SubscriptionData) error {
+func (c *Client) introduceGroup(ctx context.Context, group string, subscriptions []wire.SubscriptionData) error {
 	for _, s := range subscriptions {
 		if _, err := c.routes.get(ctx, s.Topic); err != nil && !errors.Is(err, ErrTopicNotFound) {
 			return err
@@ -111,7 +111,8 @@ func (c *Client) introduceGroup(ctx context.Context, subscriptions []wire.Subscr
 	results := c.beatAll(ctx)
 	var failed error
 	for _, err := range results {
-		if err == nil {
+		others, split := errors.AsType[refusedGroups](err)
+		if err == nil || split && others[group] == nil {
 			return nil
 		}
 		failed = errors.Join(failed, err)
@@ -167,7 +168,7 @@ func (c *Client) unregister(ctx context.Context, header *wire.UnregisterClientRe
 		if err != nil {
 			return err
 		}
-		if err := refusal(r, to, reply); err != nil {
+		if err := c.refusal(r, to, reply); err != nil {
 			return err
 		}
 		reply.Release()

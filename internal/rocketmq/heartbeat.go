@@ -69,11 +69,9 @@ func (c *Client) hello(ctx context.Context, one *peer, conn *remoting.Conn) erro
 	return err
 }
 
-// beat sends one heartbeat and takes note of the broker's version (consumer-semantics.md 9.2).
-func (c *Client) beat(ctx context.Context, one *peer, conn *remoting.Conn) error {
-	c.groups.beating.RLock()
-	defer c.groups.beating.RUnlock()
-	data, err := c.heartbeatData()
+// tell sends one heartbeat and takes note of the broker's version (consumer-semantics.md 9.2).
+func (c *Client) tell(ctx context.Context, one *peer, conn *remoting.Conn, specs []GroupSpec) error {
+	data, err := c.heartbeatData(specs)
 	if err != nil {
 		return err
 	}
@@ -87,7 +85,7 @@ func (c *Client) beat(ctx context.Context, one *peer, conn *remoting.Conn) error
 		return err
 	}
 	version := reply.Version
-	if err := refusal(r, BrokerAddr{Addr: one.addr}, reply); err != nil {
+	if err := c.refusal(r, BrokerAddr{Addr: one.addr}, reply); err != nil {
 		return err
 	}
 	if c.cfg.ShortHeartbeats {
@@ -105,6 +103,7 @@ func (c *Client) beat(ctx context.Context, one *peer, conn *remoting.Conn) error
 
 // heartbeatBody is the body of a heartbeat, and where heartbeats may be short its full form.
 func (c *Client) heartbeatBody(data *wire.HeartbeatData, to *peer) (body []byte, full string, err error) {
+	data = c.wiredHeartbeat(data)
 	if c.cfg.ShortHeartbeats {
 		return to.told.encode(data)
 	}
@@ -112,12 +111,12 @@ func (c *Client) heartbeatBody(data *wire.HeartbeatData, to *peer) (body []byte,
 	return body, "", err
 }
 
-func (c *Client) heartbeatData() (*wire.HeartbeatData, error) {
+func (c *Client) heartbeatData(specs []GroupSpec) (*wire.HeartbeatData, error) {
 	data := &wire.HeartbeatData{
 		ClientID: c.cfg.ClientID, ConsumerDataSet: []wire.ConsumerData{},
 		ProducerDataSet: c.producerData(),
 	}
-	for _, spec := range c.groups.all() {
+	for _, spec := range specs {
 		consumer, err := consumerData(spec)
 		if err != nil {
 			return nil, fmt.Errorf("making the heartbeat of group %s: %w", spec.Name, err)

@@ -28,7 +28,7 @@ func (c *Client) LockQueues(ctx context.Context, group string, queues []sdk.Queu
 		mu.Lock()
 		defer mu.Unlock()
 		for _, q := range result.Queues {
-			held = append(held, queueOf(q))
+			held = append(held, c.plainQueue(q))
 		}
 		return nil
 	})
@@ -49,9 +49,9 @@ func (c *Client) UnlockQueues(ctx context.Context, group string, queues []sdk.Qu
 func (c *Client) lockRequest(ctx context.Context, op wire.RequestCode, group, broker string, queues []sdk.Queue) ([]byte, error) {
 	list := make([]wire.MessageQueue, 0, len(queues))
 	for _, q := range queues {
-		list = append(list, messageQueue(q))
+		list = append(list, c.wiredQueue(q))
 	}
-	body, err := wire.EncodeBody(&wire.LockBody{ClientID: c.cfg.ClientID, Group: group, Queues: list}, wire.Standard)
+	body, err := wire.EncodeBody(&wire.LockBody{ClientID: c.cfg.ClientID, Group: c.wired(group), Queues: list}, wire.Standard)
 	if err != nil {
 		return nil, err
 	}

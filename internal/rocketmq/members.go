@@ -85,7 +85,7 @@ func (c *Client) PeerInfo(ctx context.Context, group, clientID string) (*wire.Co
 			within: peerInfoTimeout, fast: true, anyReplica: true,
 		}, &info)
 		if asked == nil {
-			return &info, nil
+			return c.changed(&info, c.plain), nil
 		}
 		var resp *ResponseError
 		if errors.As(asked, &resp) && resp.Code != wire.RespSystemError {

@@ -121,6 +121,10 @@ func (c *Client) propertiesOf(m *OutgoingMessage) map[string]string {
 	if properties[wire.PropWait] == "" {
 		properties[wire.PropWait] = "true"
 	}
+	if c.cfg.Namespace != "" {
+		put(wire.PropInstanceID, c.cfg.Namespace)
+		put(wire.PropRetryTopic, c.wired(properties[wire.PropRetryTopic])) // of a copy: the topic that it came from
+	}
 	return properties
 }
 

@@ -114,7 +114,7 @@ func (c *Client) pulled(req *PullRequest, r request, to BrokerAddr, reply *remot
 	case wire.RespPullOffsetMoved:
 		out.Status = PullOffsetIllegal
 	default:
-		return nil, responseError(r, to, reply)
+		return nil, c.responseError(r, to, reply)
 	}
 	var h wire.PullResponse
 	if err := decodeHeader(wire.ReqPullMessage, to.Name, reply, &h); err != nil {

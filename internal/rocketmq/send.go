@@ -99,7 +99,7 @@ func (c *Client) sendOnce(ctx context.Context, to place, parts []*outgoing, atte
 	defer reply.Release()
 	status, ok := sendStatus(reply.ResponseCode())
 	if !ok {
-		return nil, c.note(responseError(r, broker, reply), r.topic)
+		return nil, c.note(c.responseError(r, broker, reply), r.topic)
 	}
 	var h wire.SendResponse
 	if err := decodeHeader(r.header.RequestCode(), broker.Name, reply, &h); err != nil {

@@ -49,7 +49,7 @@ func (c *Client) sendBack(ctx context.Context, to BrokerAddr, req *SendBackReque
 	if err != nil {
 		return err
 	}
-	if err := refusal(r, to, reply); err != nil {
+	if err := c.refusal(r, to, reply); err != nil {
 		return c.note(err, req.Queue.Topic)
 	}
 	reply.Release()

@@ -80,6 +80,7 @@ func (c *Client) serve(ctx context.Context, addr string, req *wire.Command) *wir
 
 // answer decodes a request's header and gives it to f.
 func answer[H wire.Request](c *Client, req *wire.Command, header H, f func(*wire.Command, H) *wire.Command) *wire.Command {
+	eachName(req.Ext, c.plain)
 	if err := wire.DecodeFields(req.Ext, header); err != nil {
 		c.log.Warn("a broker's request cannot be read", "code", req.RequestCode().String(), "error", err)
 		return wire.NewResponse(req, wire.RespSystemError, err.Error())
@@ -114,7 +115,7 @@ func (c *Client) offsetsReset(req *wire.Command, h *wire.ResetClientRequest) *wi
 	}
 	offsets := make(map[sdk.Queue]int64, len(body.Offsets))
 	for q, offset := range body.Offsets {
-		offsets[queueOf(q)] = offset
+		offsets[c.plainQueue(q)] = offset
 	}
 	spec.OnReset(h.Topic, offsets)
 	return wire.NewResponse(req, wire.RespSuccess, "")
@@ -130,7 +131,7 @@ func (c *Client) consumerStatus(req *wire.Command, h *wire.ClientStatusRequest) 
 	}
 	body := &wire.ConsumerStatusBody{Consumers: map[string]wire.QueueTable[int64]{}, Queues: wire.QueueTable[int64]{}}
 	for q, offset := range spec.ConsumerStatus(h.Topic) {
-		body.Queues[messageQueue(q)] = offset
+		body.Queues[c.wiredQueue(q)] = offset
 	}
 	return c.withBody(req, body)
 }
@@ -143,7 +144,7 @@ func (c *Client) runningInfo(req *wire.Command, h *wire.RunningInfoRequest) *wir
 	if spec.RunningInfo == nil {
 		return nil
 	}
-	return c.withBody(req, spec.RunningInfo(h.Jstack))
+	return c.withBody(req, c.changed(spec.RunningInfo(h.Jstack), c.wired))
 }
 
 func (c *Client) consumeDirectly(req *wire.Command, h *wire.ConsumeDirectlyRequest) *wire.Command {
@@ -158,6 +159,7 @@ func (c *Client) consumeDirectly(req *wire.Command, h *wire.ConsumeDirectlyReque
 	if _, err := m.Decode(req.Body); err != nil {
 		return wire.NewResponse(req, wire.RespSystemError, fmt.Sprintf("reading the message: %v", err))
 	}
+	m.Topic = []byte(c.plain(string(m.Topic)))
 	return c.withBody(req, spec.ConsumeDirectly(&m, h.Broker.Or("")))
 }
 

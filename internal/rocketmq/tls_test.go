@@ -28,7 +28,7 @@ func selfSigned(t *testing.T, host string, until time.Time) (tls.Certificate, *x
 	}
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-2 * time.Hour), NotAfter: until, IsCA: true, BasicConstraintsValid: true,
-		KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 	}
 	if ip := net.ParseIP(host); ip != nil {
 		template.IPAddresses = []net.IP{ip}
@@ -92,9 +92,9 @@ func TestTLSDialer(t *testing.T) {
 		want   string // "" = connected
 	}{
 		"good":           {handshake(good), &tls.Config{RootCAs: pool}, ""},
-		"wrong CA":       {handshake(good), &tls.Config{RootCAs: namedPool}, "certificate signed by unknown authority"},
-		"expired":        {handshake(old), &tls.Config{RootCAs: oldPool}, "expired"},
-		"another host":   {handshake(named), &tls.Config{RootCAs: namedPool}, "127.0.0.1"},
+		"wrong CA":       {handshake(good), &tls.Config{RootCAs: namedPool}, "signed by none of the authorities in /etc/mq/ca.pem (tls.ca)"},
+		"expired":        {handshake(old), &tls.Config{RootCAs: oldPool}, "expired on "},
+		"another host":   {handshake(named), &tls.Config{RootCAs: namedPool}, "is for mq.example.org and not for 127.0.0.1; set tls.server_name"},
 		"named":          {handshake(named), &tls.Config{RootCAs: namedPool, ServerName: "mq.example.org"}, ""},
 		"not verified":   {handshake(named), &tls.Config{InsecureSkipVerify: true}, ""},
 		"no TLS, closes": {func(net.Conn) {}, &tls.Config{RootCAs: pool}, "does not speak TLS"},
@@ -104,7 +104,7 @@ func TestTLSDialer(t *testing.T) {
 			t.Parallel()
 			c.config.MinVersion = tls.VersionTLS12
 			addr := accepting(t, c.serve)
-			nc, err := TLSDialer(c.config)(t.Context(), addr)
+			nc, err := TLSDialer(TLS{Config: func() (*tls.Config, error) { return c.config, nil }, CA: "/etc/mq/ca.pem"})(t.Context(), addr)
 			if nc != nil {
 				defer func() { _ = nc.Close() }()
 			}
@@ -113,6 +113,55 @@ func TestTLSDialer(t *testing.T) {
 				t.Errorf("dialing: %v", err)
 			case c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), addr)):
 				t.Errorf("dialing: %v, want %q", err, c.want)
+			}
+		})
+	}
+}
+
+// TestTLSDialer_ownCertificate: a server that wants a certificate says so after the handshake, since TLS 1.3.
+func TestTLSDialer_ownCertificate(t *testing.T) {
+	t.Parallel()
+	server, pool := selfSigned(t, "127.0.0.1", time.Now().Add(time.Hour))
+	stranger, _ := selfSigned(t, "stranger", time.Now().Add(time.Hour))
+	friend, friends := selfSigned(t, "friend", time.Now().Add(time.Hour))
+	old, olds := selfSigned(t, "old", time.Now().Add(-time.Hour))
+	for name, c := range map[string]struct {
+		own    *tls.Certificate
+		wanted *x509.CertPool
+		want   string
+	}{
+		"none":            {nil, friends, "the server wants a certificate of its clients; set tls.cert and tls.key"},
+		"of a stranger":   {&stranger, friends, "/etc/mq/own.pem (tls.cert)"},
+		"expired":         {&old, olds, "/etc/mq/own.pem (tls.cert)"},
+		"the one it asks": {&friend, friends, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			addr := accepting(t, func(nc net.Conn) {
+				s := tls.Server(nc, &tls.Config{
+					MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{server}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: c.wanted,
+				})
+				if s.HandshakeContext(t.Context()) == nil {
+					_, _ = s.Write([]byte("x"))
+				}
+			})
+			config := &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: pool}
+			from := TLS{Config: func() (*tls.Config, error) { return config, nil }}
+			if c.own != nil {
+				// Sent whatever authorities the server names, as many clients do.
+				config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return c.own, nil }
+				from.Cert = "/etc/mq/own.pem"
+			}
+			nc, err := TLSDialer(from)(t.Context(), addr)
+			if err == nil {
+				defer func() { _ = nc.Close() }()
+				_, err = nc.Read(make([]byte, 1))
+			}
+			switch {
+			case c.want == "" && err != nil:
+				t.Errorf("speaking: %v", err)
+			case c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), addr)):
+				t.Errorf("speaking: %v, want %q", err, c.want)
 			}
 		})
 	}

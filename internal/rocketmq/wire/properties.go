@@ -31,6 +31,7 @@ const (
 	PropCluster           = "CLUSTER"
 	PropRegion            = "MSG_REGION"
 	PropTraceOn           = "TRACE_ON"
+	PropInstanceID        = "INSTANCE_ID" // the namespace of the producer, version 1
 	PropShardingKey       = "__SHARDINGKEY"
 	PropGoShardingKey     = "SHARDING_KEY" // the Go client's own name for it
 	PropProducerGroup     = "PGROUP"

@@ -105,6 +105,9 @@ func (s started) apply(w *Worker) {
 
 // failed notes a failed call and sets the pause before the next.
 func (w *Worker) failed(kind HoldKind, err error) {
+	if _, refused := rocketmq.AccessRefused(err); refused {
+		kind = HoldAccess
+	}
 	w.failures++
 	d := w.cfg.jitter(pause(w.failures))
 	var refused *rocketmq.ResponseError
@@ -171,7 +174,7 @@ func (w *Worker) commitRefused(err error, now time.Time) {
 	w.commitFailed = fmt.Errorf("committing %s: %w", w.cfg.Queue, err)
 	w.commitAfter = now.Add(w.cfg.jitter(pause(w.commitFails)))
 	w.count(func(n *Counters) { n.CommitErrors++ })
-	if w.phase == PhaseConfirming || w.commitFails > 2 && w.hold().Kind != HoldBroker {
+	if w.phase == PhaseConfirming || w.commitFails > 2 && w.hold().Kind != HoldBroker && w.hold().Kind != HoldAccess {
 		w.setHold(Hold{Kind: HoldCommit, Text: w.commitFailed.Error()})
 	}
 	if w.commitFails == 1 || w.commitFails%10 == 0 {

@@ -74,7 +74,7 @@ func (p *pulled) apply(w *Worker) {
 func (w *Worker) notePull(res *rocketmq.PullResult) {
 	w.failures, w.notBefore, w.resetWaits = 0, time.Time{}, false
 	switch w.hold().Kind {
-	case HoldBroker, HoldOutOfRange, HoldStartUnknown:
+	case HoldBroker, HoldAccess, HoldOutOfRange, HoldStartUnknown:
 		w.setHold(Hold{})
 	default:
 	}

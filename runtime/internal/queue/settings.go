@@ -59,6 +59,8 @@ type Config struct {
 	Group    string
 	Queue    sdk.Queue
 	Retry    bool   // the queue is of %RETRY%group
+	// Namespace stands before the names in what is stored, and not in those that handlers see. Empty = none.
+	Namespace string
 	Epoch    uint64 // the first; each reset adds one
 	Settings func() *Settings
 	Broker   Broker

@@ -102,8 +102,9 @@ func (w *Worker) originalTopic(retry []byte) string {
 	if !w.cfg.Retry || len(retry) == 0 {
 		return w.cfg.Queue.Topic
 	}
-	if string(retry) != w.lastTopic {
-		w.lastTopic = string(retry)
+	if string(retry) != w.lastRetry {
+		w.lastRetry = string(retry)
+		w.lastTopic = wire.WithoutNamespace(w.cfg.Namespace, w.lastRetry)
 	}
 	return w.lastTopic
 }

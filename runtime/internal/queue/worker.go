@@ -43,7 +43,8 @@ type Worker struct {
 	estimate    int64
 	garbageAt   int64
 	garbageSeen int
-	lastTopic   string
+	lastRetry   string // RETRY_TOPIC of the last one,
+	lastTopic   string // and the same without its namespace
 	lastHost    *netip.AddrPort
 	inflater    *wire.Inflater // made at the first compressed body
 
