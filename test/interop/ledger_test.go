@@ -48,7 +48,12 @@ type loop struct {
 	dir     string
 	random  *rand.Rand
 	client  *rocketmq.Client
-	plugins int // processes of the plugin in each member
+	plugins int                     // processes of the plugin in each member
+	keys    string                  // further keys of the stream
+	rate    int                     // messages a second of the load
+	seconds int                     // length of one producer's load
+	words   func(*rand.Rand) string // draws what becomes of a message
+	least   int                     // deliveries that a kill has to find in flight
 
 	producers []*cluster.Process
 	bodies    [][]string // by producer
@@ -58,6 +63,12 @@ type loop struct {
 
 func newLoop(t *testing.T, p *place, name string, plugins int) *loop {
 	t.Helper()
+	return newLoopOf(t, p, name, plugins, ledgerQueues)
+}
+
+// newLoopOf makes a loop whose topic has so many queues on each broker.
+func newLoopOf(t *testing.T, p *place, name string, plugins, queues int) *loop {
+	t.Helper()
 	n := *seed
 	if n == 0 {
 		n = uint64(time.Now().UnixNano())
@@ -65,9 +76,9 @@ func newLoop(t *testing.T, p *place, name string, plugins int) *loop {
 	t.Logf("seed %d (again with: -args -seed=%d)", n, n)
 	l := &loop{
 		t: t, p: p, name: fmt.Sprintf("%s%d", name, time.Now().UnixNano()%1e6), dir: t.TempDir(), random: rand.New(rand.NewPCG(n, 1)), plugins: plugins,
-		client: newClient(t, p.Addr), members: map[int]*cluster.Process{},
+		client: newClient(t, p.Addr), members: map[int]*cluster.Process{}, rate: 200, seconds: 60, words: anyWord, least: 3,
 	}
-	p.topic(t, l.topic(), ledgerQueues)
+	p.topic(t, l.topic(), queues)
 	return l
 }
 
@@ -89,6 +100,7 @@ streams:
     start_from: first
     concurrency: 40
     retry: {levels: [1s, 1s, 1s, 1s, 1s, 1s, 1s, 2s, 3s, 4s, 5s, 6s, 7s, 8s, 9s, 10s, 11s, 12s]}
+%s
 state_dir: %q
 admin: {listen: ""}
 log: {format: json}
@@ -98,7 +110,7 @@ log: {format: json}
 func (l *loop) member(n int) *cluster.Process {
 	l.t.Helper()
 	config := filepath.Join(l.dir, fmt.Sprintf("streamd-%d.yaml", n))
-	text := fmt.Sprintf(ledgerConfig, l.p.Addr, built(l.t, shared.ledger), l.plugins, l.file(), l.group(), l.topic(), filepath.Join(l.dir, fmt.Sprint("state-", n)))
+	text := fmt.Sprintf(ledgerConfig, l.p.Addr, built(l.t, shared.ledger), l.plugins, l.file(), l.group(), l.topic(), l.keys, filepath.Join(l.dir, fmt.Sprint("state-", n)))
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		l.t.Fatal(err)
 	}
@@ -135,33 +147,37 @@ func (l *loop) load() {
 			return
 		}
 	}
-	const rate, seconds = 200, 60
-	n, round := rate*seconds, len(l.producers)
+	n, round := l.rate*l.seconds, len(l.producers)
 	bodies := make([]string, n)
 	for i := range bodies {
-		word := "ok"
-		switch r := l.random.IntN(100); {
-		case r < 5:
-			word = "fail-1"
-		case r < 7:
-			word = "reject"
-		case r < 20:
-			word = fmt.Sprintf("slow-%d", 50+l.random.IntN(250))
-		}
-		bodies[i] = fmt.Sprintf("%s %d/%d", word, round, i)
+		bodies[i] = fmt.Sprintf("%s %d/%d", l.words(l.random), round, i)
 	}
 	file := filepath.Join(l.dir, fmt.Sprint("bodies-", round))
 	if err := os.WriteFile(file, []byte(strings.Join(bodies, "\n")+"\n"), 0o600); err != nil {
 		l.t.Fatal(err)
 	}
 	cmd := exec.Command(built(l.t, shared.streamd), "produce", "-n", l.p.Addr, "--topic", l.topic(), "--file", file, //nolint:noctx // ended by the test
-		"--rate", fmt.Sprint(rate), "--in-flight", "8", "--retry-for", "90s", "-o", "json")
+		"--rate", fmt.Sprint(l.rate), "--in-flight", "8", "--retry-for", "90s", "-o", "json")
 	p, err := cluster.Start(fmt.Sprint("producer ", round), cmd)
 	if err != nil {
 		l.t.Fatal(err)
 	}
 	l.t.Cleanup(p.Kill)
 	l.producers, l.bodies = append(l.producers, p), append(l.bodies, bodies)
+}
+
+// anyWord draws what becomes of a message of a group without order.
+func anyWord(random *rand.Rand) string {
+	switch r := random.IntN(100); {
+	case r < 5:
+		return "fail-1"
+	case r < 7:
+		return "reject"
+	case r < 20:
+		return fmt.Sprintf("slow-%d", 50+random.IntN(250))
+	default:
+		return "ok"
+	}
 }
 
 // sent ends the load and lists the bodies whose sends were acknowledged.
@@ -219,7 +235,7 @@ func (l *loop) busy(what string, least int, ok func(ledger.Entry) bool) {
 func (l *loop) catch(what string, ok func(ledger.Entry) bool) {
 	l.t.Helper()
 	for {
-		l.busy(what, 3, ok)
+		l.busy(what, l.least, ok)
 		pids := map[int]bool{}
 		for _, e := range l.entries() {
 			if ok(e) {
@@ -399,7 +415,7 @@ func ledgerStreamdKillsAlone(t *testing.T) {
 func (l *loop) killMember(n int) {
 	l.t.Helper()
 	m := l.members[n]
-	l.busy(m.Name, 3, func(e ledger.Entry) bool { return e.Host == m.PID() })
+	l.busy(m.Name, l.least, func(e ledger.Entry) bool { return e.Host == m.PID() })
 	committed := l.committed()
 	l.catch(m.Name, func(e ledger.Entry) bool { return e.Host == m.PID() })
 	k := ledger.Kill{What: fmt.Sprintf("%s (%d)", m.Name, m.PID()), At: time.Now().UnixNano(), Host: m.PID(), Committed: committed}

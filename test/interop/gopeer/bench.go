@@ -28,13 +28,15 @@ func subscriber(nameServer, group, topic string, f func([]*primitive.MessageExt)
 	if err != nil {
 		return nil, err
 	}
-	err = c.Subscribe(topic, consumer.MessageSelector{Type: consumer.TAG, Expression: "*"},
-		func(_ context.Context, ms ...*primitive.MessageExt) (consumer.ConsumeResult, error) {
-			f(ms)
-			return consumer.ConsumeSuccess, nil
-		})
-	if err != nil {
-		return nil, err
+	for one := range strings.SplitSeq(topic, ",") {
+		err = c.Subscribe(one, consumer.MessageSelector{Type: consumer.TAG, Expression: "*"},
+			func(_ context.Context, ms ...*primitive.MessageExt) (consumer.ConsumeResult, error) {
+				f(ms)
+				return consumer.ConsumeSuccess, nil
+			})
+		if err != nil {
+			return nil, err
+		}
 	}
 	return c, c.Start()
 }

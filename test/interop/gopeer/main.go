@@ -4,7 +4,8 @@
 //	gopeer produce NAMESERVER TOPIC COUNT SIZE            prints "sent ID BODY"
 //	gopeer drain NAMESERVER GROUP TOPIC COUNT default|tuned
 //	gopeer latency NAMESERVER GROUP TOPIC COUNT
-//	gopeer deliveries NAMESERVER GROUP TOPIC              prints "got BROKER/QUEUE OFFSET NANOS"; ends at end of input
+//	gopeer deliveries NAMESERVER GROUP TOPIC[,TOPIC...]   prints "got BROKER/QUEUE OFFSET NANOS"; ends at end of input
+//	gopeer member NAMESERVER GROUP TOPIC LEDGER           keeps the ledger; ends at end of input
 //	gopeer workout NAMESERVER BROKER TOPIC                does all that an application can; prints "outcome NAME: TEXT"
 //	gopeer load NAMESERVER TOPIC COUNT SIZE BATCH RATE    RATE 0 = as fast as it goes
 package main
@@ -45,12 +46,14 @@ func run(args []string) error {
 		return latency(args[1], args[2], args[3], args[4])
 	case len(args) == 4 && args[0] == "deliveries":
 		return deliveries(args[1], args[2], args[3])
+	case len(args) == 5 && args[0] == "member":
+		return memberOf(args[1], args[2], args[3], args[4])
 	case len(args) == 7 && args[0] == "load":
 		return load(args[1], args[2], args[3], args[4], args[5], args[6])
 	case len(args) == 4 && args[0] == "workout":
 		return workout(args[1], args[2], args[3])
 	default:
-		return fmt.Errorf("usage: gopeer consume NAMESERVER GROUP TOPIC TAGS | produce NAMESERVER TOPIC COUNT SIZE | drain ... | latency ... | load ... | workout NAMESERVER BROKER TOPIC")
+		return fmt.Errorf("usage: gopeer consume NAMESERVER GROUP TOPIC TAGS | produce NAMESERVER TOPIC COUNT SIZE | drain ... | latency ... | load ... | member ... | workout NAMESERVER BROKER TOPIC")
 	}
 }
 

@@ -7,7 +7,7 @@ import org.apache.rocketmq.common.consumer.ConsumeFromWhere;
 import org.apache.rocketmq.common.message.MessageExt;
 
 /**
- * BenchDeliveries NAMESERVER GROUP TOPIC: prints "#ready", then "got QUEUE OFFSET NANOS" for each delivery, nanoseconds since the epoch.
+ * BenchDeliveries NAMESERVER GROUP TOPIC[,TOPIC...]: prints "#ready", then "got QUEUE OFFSET NANOS" for each delivery, nanoseconds since the epoch.
  * A line or the end of standard input stops it cleanly.
  */
 public class BenchDeliveries {
@@ -16,7 +16,9 @@ public class BenchDeliveries {
         c.setNamesrvAddr(args[0]);
         c.setInstanceName("deliveries" + ProcessHandle.current().pid());
         c.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
-        c.subscribe(args[2], "*");
+        for (String topic : args[2].split(",")) {
+            c.subscribe(topic, "*");
+        }
         c.registerMessageListener((MessageListenerConcurrently) (ms, context) -> {
             java.time.Instant now = java.time.Instant.now();
             StringBuilder out = new StringBuilder();

@@ -21,6 +21,7 @@ type house struct {
 	dir     string
 	goPeer  string
 	plugin  string
+	ledger  string
 	streamd []string // the first is measured, the others are shown beside it in the drain's table
 	places  map[string]*place
 	names   int
@@ -40,7 +41,7 @@ func newHouse(ctx context.Context, o options) (*house, error) {
 		return nil, fmt.Errorf("making a folder: %w", err)
 	}
 	h := &house{
-		o: o, dir: dir, goPeer: filepath.Join(dir, "gopeer"), plugin: filepath.Join(dir, "bench-plugin"),
+		o: o, dir: dir, goPeer: filepath.Join(dir, "gopeer"), plugin: filepath.Join(dir, "bench-plugin"), ledger: filepath.Join(dir, "ledger-plugin"),
 		places: map[string]*place{},
 	}
 	for bin := range strings.SplitSeq(o.bin, ",") {
@@ -51,7 +52,7 @@ func newHouse(ctx context.Context, o options) (*house, error) {
 		h.streamd = append(h.streamd, path)
 	}
 	interop := filepath.Join(cluster.Root(), "test", "interop")
-	for path, pkg := range map[string]string{h.goPeer: "./gopeer", h.plugin: "./plugins/bench"} {
+	for path, pkg := range map[string]string{h.goPeer: "./gopeer", h.plugin: "./plugins/bench", h.ledger: "./plugins/ledger"} {
 		if err := h.goTool(ctx, interop, "build", "-trimpath", "-o", path, pkg); err != nil {
 			return nil, errors.Join(err, os.RemoveAll(dir))
 		}

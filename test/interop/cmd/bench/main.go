@@ -39,7 +39,7 @@ func main() {
 
 // tables lists what there is to measure, in the order of the document.
 func tables() []string {
-	return []string{"drain", "border", "latency", "handover", "allocate", "broker"}
+	return []string{"drain", "border", "latency", "handover", "idle", "redelivery", "allocate", "broker"}
 }
 
 func run(ctx context.Context, args []string) error {
@@ -75,6 +75,10 @@ func (h *house) measure(ctx context.Context, what string) error {
 		return h.latency(ctx)
 	case "handover":
 		return h.handover(ctx)
+	case "idle":
+		return h.idle(ctx)
+	case "redelivery":
+		return h.redelivery(ctx)
 	case "broker":
 		return h.brokers(ctx)
 	default:

@@ -33,11 +33,12 @@ type setup struct {
 	stream       string // further keys of the stream, as in ", batch: {max: 256}"
 	profile      string // folder
 	notes        string // path; a new one when empty
+	ledger       bool   // ends in the ledger plugin
 }
 
 const configText = `brokers: [{name: main, name_servers: [%q]}]
 plugins: [{name: bench, command: [%q], tls: %s}]
-handlers: [{name: bench, plugin: bench, use: %s, config: {file: %q, count: %d%s}}]
+handlers: [{name: bench, plugin: bench, use: %s, config: {file: %q%s}}]
 streams: [{name: bench, group: %s, subscribe: [{topic: %s}], start_from: first%s}]
 state_dir: %q
 admin: {listen: "127.0.0.1:0"}
@@ -53,11 +54,14 @@ func (h *house) member(ctx context.Context, p *place, s setup) (*member, error) 
 	if m.notes == "" {
 		m.notes = filepath.Join(dir, "notes")
 	}
-	profile := ""
+	plugin, more := h.plugin, fmt.Sprintf(", count: %d", s.count)
 	if s.profile != "" {
-		profile = fmt.Sprintf(", profile: %q", filepath.Join(s.profile, "plugin.pprof"))
+		more += fmt.Sprintf(", profile: %q", filepath.Join(s.profile, "plugin.pprof"))
 	}
-	text := fmt.Sprintf(configText, p.Addr, h.plugin, s.tls, s.use, m.notes, s.count, profile, s.group, s.topic, s.stream, m.state)
+	if s.ledger {
+		plugin, more, s.use = h.ledger, "", "ledger"
+	}
+	text := fmt.Sprintf(configText, p.Addr, plugin, s.tls, s.use, m.notes, more, s.group, s.topic, s.stream, m.state)
 	config := filepath.Join(dir, "streamd.yaml")
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		return nil, fmt.Errorf("writing the config: %w", err)
