@@ -25,7 +25,7 @@ func (m *member) spec() rocketmq.GroupSpec {
 		from = rocketmq.FromTimestamp
 	}
 	return rocketmq.GroupSpec{
-		Name: c.Group, FromWhere: from,
+		Name: c.Group, Broadcasting: c.Broadcasting, FromWhere: from,
 		Subscriptions:    func() []rocketmq.Subscription { return m.s.subscriptions(m.s.config()) },
 		OnMembersChanged: func() { m.send(group.Input{Kind: group.InNotify}) },
 		OnReset:          m.onReset,
@@ -119,6 +119,9 @@ func (m *member) peerInfo(st *StreamStatus) PeerInfo {
 			"settled": st.Counters.Queues.Settled, "acks": st.Counters.Dispatch.Acks, "retries": st.Counters.Dispatch.Retries,
 			"rejects": st.Counters.Dispatch.Rejects, "expired": st.Counters.Queues.Expired, "overlaps": st.Counters.Group.Overlaps,
 		},
+	}
+	if m.s.config().Broadcasting {
+		p.Strategy = ""
 	}
 	select {
 	case <-m.stops:

@@ -24,6 +24,8 @@ type Config struct {
 	Observer   Observer // nil = none
 	Memory     int64    // bytes that the windows of all streams may hold; 0 = DefaultMemory
 	Version    string   // of streamd, for the other members
+	// Offsets opens the offsets of a stream that broadcasts; nil = no stream may.
+	Offsets func(c *StreamConfig) (Offsets, error)
 	// FailureFile takes failure records that their topic does not take, one file a stream: FailureFile(stream). nil = none.
 	FailureFile func(stream string) string
 	Now         func() time.Time // nil = time.Now
@@ -38,8 +40,11 @@ type StreamConfig struct {
 	Namespace     string // that the broker's client puts before names; empty = none
 	Group         string
 	Subscriptions []Subscription
-	StartFrom     StartFrom
-	Strategy      StrategySpec // Stream is filled in; the zero value is "averagely"
+	// Broadcasting gives every member all queues: each handles every message, and keeps its offsets itself (Config.Offsets).
+	// Strategy, AllowUncovered and Fallback are not looked at; OnExhausted is Block or Skip.
+	Broadcasting bool
+	StartFrom    StartFrom
+	Strategy     StrategySpec // Stream is filled in; the zero value is "averagely"
 	// AllowUncovered lets a strategy that is partial by design leave queues unowned.
 	AllowUncovered bool
 	// Fallback is the built-in strategy that all members go over to when the configured one is proved broken.
@@ -232,7 +237,7 @@ func (cfg Config) check() error {
 		if cfg.Brokers[s.Broker] == nil {
 			fail("stream %q names broker %q, which is not there", s.Name, s.Broker)
 		}
-		for _, err := range s.check() {
+		for _, err := range append(s.check(), cfg.checkBroadcasting(s)...) {
 			fail("stream %q: %w", s.Name, err)
 		}
 	}
@@ -323,6 +328,8 @@ func parseTags(expression string) (map[string]struct{}, error) {
 
 func (s *StreamConfig) policy() *settle.Policy {
 	p := &settle.Policy{Group: s.Group, MaxRetries: s.Retry.MaxRetries, Levels: s.Retry.Levels, OutputTopic: s.OutputTopic, BlockPause: blockPause}
+	p.InPlace, p.NoDeadLetters = s.Broadcasting, s.Broadcasting
+	p.Backoff = settle.Backoff{First: time.Second, Most: 30 * time.Second}
 	switch s.OnExhausted {
 	case Block:
 		p.OnExhausted = settle.ExhaustedBlock
@@ -359,7 +366,7 @@ func sameStrategy(a, b StrategySpec) bool {
 type scalars struct {
 	name, broker, group, fallback, handler, handlerVersion, output, failures string
 	start                                                                    StartFrom
-	uncovered                                                                bool
+	broadcasting, uncovered                                                  bool
 	concurrency, shards, credits, maxRetries                                 int
 	batch                                                                    Batch
 	window                                                                   Window
@@ -371,7 +378,7 @@ type scalars struct {
 
 func (s *StreamConfig) scalars() scalars {
 	return scalars{
-		name: s.Name, broker: s.Broker, group: s.Group, fallback: s.Fallback, handler: s.Handler, handlerVersion: s.HandlerVersion,
+		broadcasting: s.Broadcasting, name: s.Name, broker: s.Broker, group: s.Group, fallback: s.Fallback, handler: s.Handler, handlerVersion: s.HandlerVersion,
 		output: s.OutputTopic, failures: s.FailureTopic, start: s.StartFrom, uncovered: s.AllowUncovered, concurrency: s.Concurrency,
 		shards: s.Shards, credits: s.Credits, maxRetries: s.Retry.MaxRetries, batch: s.Batch, window: s.Window, deadline: s.Deadline,
 		drain: s.DrainLimit, exhausted: s.OnExhausted, pull: s.Pull, commit: s.Commit,

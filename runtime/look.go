@@ -62,6 +62,10 @@ func (r *round) see(ctx context.Context, groupName, topic string) sight {
 	if len(s.queues) == 0 {
 		return s
 	}
+	if r.m.s.config().Broadcasting {
+		r.seeMembers(ctx, groupName, &s)
+		return s
+	}
 	if s.members, err = r.m.s.broker.Members(ctx, groupName, topic); err != nil {
 		s.hold = Hold{Kind: queue.HoldMembersUnknown, Text: unseen(ctx, err)}
 	}
@@ -92,7 +96,9 @@ func (r *round) decideAll(ctx context.Context, c *StreamConfig, names []string, 
 	looking, supersede := context.WithCancelCause(ctx)
 	defer supersede(nil)
 	sights := r.look(looking, c.Group, names)
-	r.lookAtRetryTopic(ctx, wire.RetryTopic(c.Group)) // before anything is handled that may have to go there
+	if !c.Broadcasting {
+		r.lookAtRetryTopic(ctx, wire.RetryTopic(c.Group)) // before anything is handled that may have to go there
+	}
 	tick := time.NewTicker(patience)
 	defer tick.Stop()
 	silent := time.NewTimer(askLimit)

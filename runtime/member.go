@@ -143,6 +143,10 @@ func (m *member) run(ctx context.Context, joined chan<- error) {
 
 // openStrategy begins to open the strategy and waits for it, but not for long: the first round goes on waiting.
 func (m *member) openStrategy(ctx context.Context) {
+	if m.s.config().Broadcasting {
+		close(m.opened) // nothing is divided
+		return
+	}
 	m.calls.Go(func() {
 		defer close(m.opened)
 		m.round.open(ctx)
@@ -415,7 +419,9 @@ func (m *member) watch() {
 	for _, sub := range c.Subscriptions {
 		wanted[sub.Topic] = true
 	}
-	wanted[wire.RetryTopic(c.Group)] = true
+	if !c.Broadcasting {
+		wanted[wire.RetryTopic(c.Group)] = true
+	}
 	m.unwatch(wanted)
 	for topic := range wanted {
 		if m.watched[topic] == nil {

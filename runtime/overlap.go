@@ -16,8 +16,8 @@ type overlaps struct {
 // only after its release here, so that both having it is never a clean hand-over.
 func (m *member) noteOverlaps(id string, info *wire.ConsumerRunningInfo) {
 	p, err := ParsePeerInfo(info)
-	if err != nil {
-		return // not a streamd: nobody can tell
+	if err != nil || m.s.config().Broadcasting {
+		return // not a streamd: nobody can tell; or all have all
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -86,6 +86,9 @@ const peerLimit = 3 * time.Second
 // holders asks all other members which of the queues they own or drain.
 func (m *member) holders(ctx context.Context, queues []Queue) map[Queue]string {
 	held := map[Queue]string{}
+	if m.s.config().Broadcasting {
+		return held // all have all
+	}
 	var mu sync.Mutex
 	m.eachPeer(ctx, m.others(), func(id string, info *wire.ConsumerRunningInfo) {
 		p, err := ParsePeerInfo(info)

@@ -62,13 +62,18 @@ func (r *round) close() {
 func (r *round) run(ctx context.Context, part func([]group.Topic)) []group.Topic {
 	clear(r.asked)
 	r.unhurried()
-	r.open(ctx)
 	c := r.m.s.config()
+	if !c.Broadcasting {
+		r.open(ctx)
+	}
 	names := make([]string, 0, len(c.Subscriptions)+1)
 	for _, sub := range c.Subscriptions {
 		names = append(names, sub.Topic)
 	}
-	topics := r.decideAll(ctx, c, append(names, wire.RetryTopic(c.Group)), part)
+	if !c.Broadcasting {
+		names = append(names, wire.RetryTopic(c.Group))
+	}
+	topics := r.decideAll(ctx, c, names, part)
 	r.m.forgetMembers(topics)
 	return topics
 }
@@ -184,6 +189,8 @@ func (r *round) retryOff(ctx context.Context, topic string) (off, known bool) {
 func (r *round) topic(ctx context.Context, c *StreamConfig, s *sight) group.Topic {
 	t := group.Topic{Name: s.topic, Hold: s.hold}
 	switch {
+	case c.Broadcasting:
+		return r.all(s)
 	case r.guard == nil:
 		t.Hold = Hold{Kind: queue.HoldStrategy, Text: r.reason.Error()}
 		return t

@@ -302,7 +302,7 @@ func planOf(running map[string]*stream, cfg Config) plan {
 	for i := range cfg.Streams {
 		c := cfg.Streams[i]
 		s := running[c.Name]
-		same := s != nil && s.config().Broker == c.Broker && s.config().Group == c.Group
+		same := s != nil && s.config().Broker == c.Broker && s.config().Group == c.Group && s.config().Broadcasting == c.Broadcasting
 		switch {
 		case same && s.config().equal(&c):
 			wanted[c.Name] = true

@@ -31,6 +31,7 @@ type stream struct {
 	retryOff atomic.Bool
 	version  atomic.Int64 // of the subscriptions
 
+	offsets  Offsets // of a stream that broadcasts, from its start on; else nil
 	sink     *sink
 	settler  *settle.Settler
 	recorder *settle.Recorder
@@ -100,6 +101,9 @@ func (s *stream) subscriptions(c *StreamConfig) []rocketmq.Subscription {
 		}
 		all = append(all, rocketmq.Subscription{Topic: sub.Topic, Expression: expression, Type: rocketmq.FilterTag, Version: version})
 	}
+	if c.Broadcasting {
+		return all // it has no retries at the broker
+	}
 	return append(all, rocketmq.Subscription{Topic: wire.RetryTopic(c.Group), Expression: "*", Type: rocketmq.FilterTag, Version: version})
 }
 
@@ -128,6 +132,9 @@ func (s *stream) recorderConfig(c StreamConfig) settle.RecorderConfig {
 
 // start runs the parts and waits until the group was joined once, or cannot be joined now; see Runtime.Start.
 func (s *stream) start(ctx context.Context) error {
+	if err := s.openOffsets(); err != nil {
+		return err
+	}
 	parts, end := context.WithCancel(context.WithoutCancel(ctx)) // the parts outlive the start
 	s.endParts = end
 	s.parts.Go(func() { s.settler.Run(parts) })
@@ -148,15 +155,15 @@ func (s *stream) start(ctx context.Context) error {
 		return nil
 	}
 	<-s.member.done
-	s.end()
-	return fmt.Errorf("starting stream %s: %w", s.name, err)
+	return fmt.Errorf("starting stream %s: %w", s.name, errors.Join(err, s.end()))
 }
 
-func (s *stream) end() {
+func (s *stream) end() error {
 	s.endMember(nil)
 	s.endParts()
 	s.sink.wait()
 	s.parts.Wait()
+	return s.closeOffsets()
 }
 
 // errCut ends what a stop could not wait for.
@@ -171,8 +178,8 @@ func (s *stream) stop(ctx context.Context) error {
 		s.endMember(errCut)
 		<-s.member.done
 	}
-	s.end()
-	if err := s.member.leftover(); err != nil {
+	closed := s.end()
+	if err := errors.Join(s.member.leftover(), closed); err != nil {
 		return fmt.Errorf("stopping stream %s: %w", s.name, err)
 	}
 	return nil
@@ -199,7 +206,7 @@ func dispatchSettings(c *StreamConfig) dispatch.Settings {
 // queueConfig is what a worker of q runs with.
 func (s *stream) queueConfig(q Queue, epoch uint64, released func(queue.Report)) queue.Config {
 	c := s.config()
-	return queue.Config{
+	qc := queue.Config{
 		Group: c.Group, Queue: q, Retry: q.Topic == wire.RetryTopic(c.Group), Namespace: c.Namespace, Epoch: epoch,
 		Settings: func() *queue.Settings {
 			if t := (*s.settings.Load())[q.Topic]; t != nil {
@@ -210,6 +217,11 @@ func (s *stream) queueConfig(q Queue, epoch uint64, released func(queue.Report))
 		Broker: s.broker, Budget: s.budget, Sink: s.sink, Newness: s.member.newness, Now: s.rt.Now, Rand: s.rt.Rand, Logger: s.log,
 		Released: released, Owned: func() int { return int(s.member.owned.Load()) },
 	}
+	if s.offsets != nil {
+		own := ownOffsets{s.broker, s.offsets}
+		qc.Own, qc.Broker, qc.Newness = true, own, own
+	}
+	return qc
 }
 
 // timeLimit is a context for one question.

@@ -49,7 +49,7 @@ func (w *Worker) lookUpStart() {
 
 func (w *Worker) askStart(ctx context.Context, from From) (StartAction, int64, error) {
 	q, b := w.cfg.Queue, w.cfg.Broker
-	f := StartFacts{Retry: w.cfg.Retry, From: from}
+	f := StartFacts{Retry: w.cfg.Retry, From: from, Own: w.cfg.Own}
 	var err error
 	if f.Stored, f.HasStored, err = b.Committed(ctx, w.cfg.Group, q); err != nil {
 		return 0, 0, fmt.Errorf("asking for the committed offset of %s: %w", q, err)
@@ -97,10 +97,22 @@ func (s started) apply(w *Worker) {
 		w.publishCommitted()
 		w.setPhase(PhaseRunning)
 	default:
+		if s.action == StartLate {
+			w.cfg.Logger.Error("messages expired before they were read", "queue", w.cfg.Queue.String(), "min", s.offset, "expired", s.offset)
+			w.count(func(n *Counters) { n.Expired += uint64(s.offset) }) //nolint:gosec // an offset of a broker
+		}
 		w.adopt(s.offset)
 		w.force = true
 		w.setPhase(PhaseConfirming)
 	}
+}
+
+// choose tells people how to choose a position.
+func (c *Config) choose() string {
+	if c.Own {
+		return "stop this member, move its offset file and the backup away, choose a start_from, and start it (docs/broadcasting.md)"
+	}
+	return "choose a position by a reset of the group there, such as mqadmin resetOffsetByTime"
 }
 
 // failed notes a failed call and sets the pause before the next.
@@ -248,8 +260,8 @@ func (w *Worker) repair(requested int64, res *rocketmq.PullResult) {
 		w.lostUntil = w.cfg.Now().Add(w.cfg.Settings().DrainLimit)
 	case RepairHold:
 		w.setPhase(PhaseHeld)
-		w.setHold(Hold{Kind: HoldOutOfRange, Text: fmt.Sprintf("committed offset %d of %s lies above the queue's end %d and no store time is known: choose a position by a reset of the group there, such as mqadmin resetOffsetByTime",
-			requested, w.cfg.Queue, res.Max)})
+		w.setHold(Hold{Kind: HoldOutOfRange, Text: fmt.Sprintf("committed offset %d of %s lies above the queue's end %d and no store time is known: %s",
+			requested, w.cfg.Queue, res.Max, w.cfg.choose())})
 		log.Error("offset lies above the queue's end; the queue is held until a position is chosen")
 	}
 }

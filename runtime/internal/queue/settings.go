@@ -56,20 +56,22 @@ const (
 
 // Config makes a Worker.
 type Config struct {
-	Group    string
-	Queue    sdk.Queue
-	Retry    bool   // the queue is of %RETRY%group
+	Group string
+	Queue sdk.Queue
+	Retry bool // the queue is of %RETRY%group
+	// Own tells that the member keeps its offsets itself: a broker's tools do not move them.
+	Own bool
 	// Namespace stands before the names in what is stored, and not in those that handlers see. Empty = none.
 	Namespace string
-	Epoch    uint64 // the first; each reset adds one
-	Settings func() *Settings
-	Broker   Broker
-	Budget   *Budget
-	Sink     Sink
-	Newness  Newness
-	Now      func() time.Time
-	Rand     func() float64 // [0,1) for jitter; nil = math/rand
-	Logger   *slog.Logger
+	Epoch     uint64 // the first; each reset adds one
+	Settings  func() *Settings
+	Broker    Broker
+	Budget    *Budget
+	Sink      Sink
+	Newness   Newness
+	Now       func() time.Time
+	Rand      func() float64 // [0,1) for jitter; nil = math/rand
+	Logger    *slog.Logger
 	// Released is called once, on the worker's goroutine, as its last act.
 	Released func(Report)
 	// Owned is how many queues share the commits that a stream may send; nil = this one alone.

@@ -27,6 +27,8 @@ type StartFacts struct {
 	OthersHaveOffsets bool
 	Min               int64
 	From              From
+	// Own tells that the member keeps its offsets itself, all in one file: a queue without one was never seen, not lost.
+	Own bool
 }
 
 // StartAction says where to begin, or what must be asked first.
@@ -39,6 +41,7 @@ const (
 	StartAtMax                    // ask for the queue's end, then as StartFresh
 	StartAtTime
 	StartHold // the operator decides
+	StartLate // as StartFresh; what lay below Offset has expired unread
 )
 
 // DecideStart is the table of design.md 7 'Offsets' and 'New queue or lost offsets?' (the base is
@@ -51,6 +54,8 @@ func DecideStart(f StartFacts) (StartAction, int64) {
 		return StartFresh, 0
 	case f.OthersHaveOffsets && f.Min <= 0:
 		return StartFresh, 0
+	case f.OthersHaveOffsets && f.Own:
+		return StartLate, f.Min
 	case f.OthersHaveOffsets:
 		return StartHold, 0
 	}

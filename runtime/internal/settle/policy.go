@@ -31,7 +31,9 @@ type Policy struct {
 	// InPlace tells that every failed message is tried again in place and none is sent back. Those of ordered queues are,
 	// whatever this says.
 	InPlace bool
-	Backoff Backoff // paces tries in place
+	// NoDeadLetters tells that no broker takes what is rejected: it goes the way of a message whose retries are used up.
+	NoDeadLetters bool
+	Backoff       Backoff // paces tries in place
 	// SendBackFrom is until when messages are tried in place though nothing binds them any more; zero = they never are. Brokers
 	// from 5.1.1 on dead-letter what goes to the retry topic of a group that holds a queue lock (consumer-semantics.md 6.4).
 	SendBackFrom time.Time
@@ -100,6 +102,8 @@ func (p *Policy) First(f Facts) Step {
 		return Step{Kind: StepProduce}
 	case f.Verdict.Kind == frame.VerdictAck:
 		return Step{Kind: StepSettle}
+	case f.Verdict.Kind == frame.VerdictReject && p.NoDeadLetters:
+		return p.exhausted(f, "rejected ("+f.Verdict.Class+"), and a broadcasting group has no dead letters: "+f.Verdict.Text)
 	case f.Verdict.Kind == frame.VerdictReject:
 		return p.deadLetter(f)
 	case f.Attempts > p.MaxRetries:
