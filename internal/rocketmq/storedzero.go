@@ -70,8 +70,8 @@ func (c *Client) storedZero(ctx context.Context, group string, q sdk.Queue) (off
 		if err != nil {
 			return 0, false, err
 		}
-		t.table, t.asked = table.Only(group), asked
+		t.table, t.asked = table.Only(c.wired(group)), asked
 	}
-	offset, ok = t.table.Of(group, q.Topic, q.ID)
+	offset, ok = t.table.Of(c.wired(group), c.wired(q.Topic), q.ID)
 	return offset, ok, nil
 }

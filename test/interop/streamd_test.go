@@ -34,12 +34,13 @@ type stream struct {
 	ledger       string // path; a new one when empty
 	keys         string // further keys of the stream, YAML in one line each
 	handler      string // further keys of the ledger's config, as in {a: b}
+	broker       string // further keys of the broker, as in {a: b}
 	env          []string
 }
 
 const configText = `
 brokers:
-  - {name: main, name_servers: [%q]}
+  - {name: main, name_servers: [%q]%s}
 plugins:
   - {name: ledger, command: [%q]}
 handlers:
@@ -69,7 +70,10 @@ func (p *place) streamd(t *testing.T, s stream) *member {
 	if s.handler != "" {
 		s.handler = ", " + s.handler
 	}
-	text := fmt.Sprintf(configText, p.Addr, built(t, shared.ledger), s.ledger, s.handler, s.group, s.topic, keys.String(), filepath.Join(dir, "state"))
+	if s.broker != "" {
+		s.broker = ", " + s.broker
+	}
+	text := fmt.Sprintf(configText, p.Addr, s.broker, built(t, shared.ledger), s.ledger, s.handler, s.group, s.topic, keys.String(), filepath.Join(dir, "state"))
 	m := &member{place: p, config: filepath.Join(dir, "streamd.yaml"), ledger: s.ledger}
 	if err := os.WriteFile(m.config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)

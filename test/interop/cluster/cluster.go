@@ -21,7 +21,9 @@ type Options struct {
 	Brokers int
 	// Broker holds settings of broker.conf that differ from the tests' defaults.
 	Broker map[string]string
-	Dir    string // where homes and stores live; a temporary folder when empty
+	// BrokerFiles and ToolsFiles are files in the conf folder of every broker's home and of mqadmin's, by name.
+	BrokerFiles, ToolsFiles map[string]string
+	Dir                     string // where homes and stores live; a temporary folder when empty
 }
 
 // Cluster is a running RocketMQ.
@@ -81,7 +83,7 @@ func Run(ctx context.Context, o Options) (*Cluster, error) {
 		return nil, err
 	}
 	c.Addr = fmt.Sprintf("127.0.0.1:%d", port)
-	if err := makeHome(c.toolsHome()); err != nil {
+	if err := errors.Join(makeHome(c.toolsHome()), writeFiles(c.toolsHome(), o.ToolsFiles)); err != nil {
 		return nil, err
 	}
 	if c.conf, err = writeFile(c.dir, "ns.conf", fmt.Sprintf("listenPort=%d\n", port)); err != nil {
@@ -91,7 +93,7 @@ func Run(ctx context.Context, o Options) (*Cluster, error) {
 		return nil, errors.Join(err, c.closed())
 	}
 	for i := range max(1, o.Brokers) {
-		if err := c.addBroker(ctx, "broker-"+string(rune('a'+i)), o.Broker); err != nil {
+		if err := c.addBroker(ctx, "broker-"+string(rune('a'+i)), o); err != nil {
 			return nil, errors.Join(err, c.closed())
 		}
 	}
@@ -123,7 +125,7 @@ func (c *Cluster) StartNameServer(ctx context.Context) error {
 // StopNameServer kills the name server.
 func (c *Cluster) StopNameServer() { c.process.Kill() }
 
-func (c *Cluster) addBroker(ctx context.Context, name string, settings map[string]string) error {
+func (c *Cluster) addBroker(ctx context.Context, name string, o Options) error {
 	port, err := freePorts(3) // the broker also opens port-2 ("vip") and port+1 (replication)
 	if err != nil {
 		return err
@@ -138,7 +140,7 @@ func (c *Cluster) addBroker(ctx context.Context, name string, settings map[strin
 		"flushDiskType": "ASYNC_FLUSH", "diskMaxUsedSpaceRatio": "99",
 		"messageDelayLevel": "1s 2s 3s 4s 5s 6s 7s 8s 9s 10s 11s 12s 13s 14s 15s 16s 17s 18s",
 	}
-	maps.Copy(all, settings)
+	maps.Copy(all, o.Broker)
 	var text strings.Builder
 	for _, k := range slices.Sorted(maps.Keys(all)) {
 		fmt.Fprintf(&text, "%s=%s\n", k, all[k])
@@ -147,7 +149,7 @@ func (c *Cluster) addBroker(ctx context.Context, name string, settings map[strin
 	if err != nil {
 		return err
 	}
-	if err := makeHome(home); err != nil {
+	if err := errors.Join(makeHome(home), writeFiles(home, o.BrokerFiles)); err != nil {
 		return err
 	}
 	b := &Broker{Name: name, Addr: fmt.Sprintf("127.0.0.1:%d", port), cluster: c, conf: conf, home: home}
@@ -163,6 +165,20 @@ func makeHome(home string) error {
 		}
 	}
 	return nil
+}
+
+func writeFiles(home string, files map[string]string) error {
+	for name, text := range files {
+		if _, err := writeFile(filepath.Join(home, "conf"), name, text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Rewrite replaces a file in the conf folder of the broker's home.
+func (b *Broker) Rewrite(name, text string) error {
+	return writeFiles(b.home, map[string]string{name: text})
 }
 
 // Start starts the broker, again after Kill on the same address and store.

@@ -9,6 +9,8 @@
 //	exit      ends the process, always
 //	once      ends the process, the first time
 //	eat       on the first time: takes memory without end
+//	leak      on the first attempt: fails, and says its secrets in its log and in its error
+//	spill     ends the process with its secrets as last words, the first time
 //	others    handled at once
 package main
 
@@ -32,6 +34,8 @@ type Config struct {
 	File string       `json:"file" required:"true" doc:"record of deliveries"`
 	Gate string       `json:"gate" doc:"file that lets held messages go"`
 	Slow sdk.Duration `json:"slow" default:"0s" doc:"how long every message takes at least"`
+
+	Token string `json:"token" secret:"true" doc:"what leak and spill tell, beside the environment variable WITNESS_KEY"`
 }
 
 type handler struct {
@@ -108,6 +112,16 @@ func (h *handler) behave(ctx context.Context, m *sdk.Message) error {
 		if h.first(m.ID()) {
 			os.Exit(3)
 		}
+	case "leak":
+		if m.Attempt() == 1 {
+			fmt.Fprintln(os.Stderr, "logging in with "+h.secrets())
+			return fmt.Errorf("cannot log in with %s", h.secrets())
+		}
+	case "spill":
+		if h.first(m.ID()) {
+			fmt.Fprintln(os.Stderr, "panic: no session for "+h.secrets())
+			os.Exit(3)
+		}
 	case "eat":
 		if h.first(m.ID()) {
 			return eat(ctx)
@@ -115,6 +129,8 @@ func (h *handler) behave(ctx context.Context, m *sdk.Message) error {
 	}
 	return nil
 }
+
+func (h *handler) secrets() string { return h.Token + " and " + os.Getenv("WITNESS_KEY") }
 
 // first tells whether a message was not seen before, by this process or another.
 func (h *handler) first(id string) bool {
