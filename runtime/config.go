@@ -60,6 +60,7 @@ type StreamConfig struct {
 	Window         Window
 	Retry          Retry
 	OnExhausted    OnExhausted
+	HandlerDown    HandlerDown
 	OutputTopic    string
 	// FailureTopic takes failure records; "" = STREAMD_FAILURES, "-" = none.
 	FailureTopic string
@@ -145,6 +146,7 @@ const (
 	defaultHold        = 15 * time.Second
 	defaultCommitEvery = time.Second
 	defaultCommitCount = 1000
+	defaultHandlerHold = 60 * time.Second
 	drainMargin        = 5 * time.Second
 	creditBatches      = 8
 	blockPause         = 30 * time.Second
@@ -201,6 +203,7 @@ func withStreamDefaults(s StreamConfig) StreamConfig {
 		s.Retry.Levels = settle.DefaultLevels()
 	}
 	preset(&s.OnExhausted, DeadLetter)
+	preset(&s.HandlerDown.Hold, defaultHandlerHold)
 	preset(&s.FailureTopic, settle.DefaultFailureTopic)
 	preset(&s.DrainLimit, s.Deadline+drainMargin)
 	preset(&s.Pull.Messages, defaultPull)
@@ -293,6 +296,9 @@ func (s *StreamConfig) checkNumbers() (errs []error) {
 	between("retry.max_retries", int64(s.Retry.MaxRetries), 0, 1<<16)
 	between("pull.messages", int64(s.Pull.Messages), 1, 4096)
 	between("pull.bytes", int64(s.Pull.Bytes), 1, 16<<20)
+	if s.HandlerDown.Hold < 0 {
+		errs = append(errs, fmt.Errorf("handler_down.hold %s is negative", s.HandlerDown.Hold))
+	}
 	if s.Deadline < time.Millisecond {
 		errs = append(errs, fmt.Errorf("deadline %s is less than 1ms", s.Deadline))
 	}
@@ -372,6 +378,7 @@ type scalars struct {
 	window                                                                   Window
 	deadline, drain                                                          time.Duration
 	exhausted                                                                OnExhausted
+	handlerDown                                                              HandlerDown
 	pull                                                                     Pull
 	commit                                                                   Commit
 }
@@ -381,7 +388,7 @@ func (s *StreamConfig) scalars() scalars {
 		broadcasting: s.Broadcasting, name: s.Name, broker: s.Broker, group: s.Group, fallback: s.Fallback, handler: s.Handler, handlerVersion: s.HandlerVersion,
 		output: s.OutputTopic, failures: s.FailureTopic, start: s.StartFrom, uncovered: s.AllowUncovered, concurrency: s.Concurrency,
 		shards: s.Shards, credits: s.Credits, maxRetries: s.Retry.MaxRetries, batch: s.Batch, window: s.Window, deadline: s.Deadline,
-		drain: s.DrainLimit, exhausted: s.OnExhausted, pull: s.Pull, commit: s.Commit,
+		drain: s.DrainLimit, exhausted: s.OnExhausted, handlerDown: s.HandlerDown, pull: s.Pull, commit: s.Commit,
 	}
 }
 

@@ -36,6 +36,7 @@ type member struct {
 
 	// The loop's alone.
 	core    *group.Core
+	absence *absence
 	stopNow bool
 	cancel  context.CancelFunc
 	watched map[string]func() // stops of route watches, by topic
@@ -73,6 +74,7 @@ func newMember(s *stream) *member {
 	m.overlaps.told = map[Queue]uint64{}
 	m.newness = &newness{s: s, fresh: map[Queue]time.Time{}}
 	m.round = newRound(m)
+	m.absence = newAbsence(m)
 	return m
 }
 
@@ -183,7 +185,7 @@ func (m *member) join(ctx context.Context, joined chan<- error) bool {
 			joined <- nil
 		}
 		m.mu.Lock()
-		m.joined = err == nil
+		m.joined, m.waiting = err == nil, Hold{}
 		if err != nil {
 			m.waiting = Hold{Kind: joinHold(err), Text: err.Error(), Since: m.s.rt.Now()}
 		}
@@ -234,9 +236,7 @@ func (m *member) pause(ctx context.Context, failures int) bool {
 }
 
 func (m *member) leave() {
-	ctx, cancel := context.WithTimeout(context.Background(), leaveLimit)
-	defer cancel()
-	if err := m.s.broker.Leave(ctx, m.s.config().Group); err != nil {
+	if err := m.tellLeave(context.Background()); err != nil {
 		m.s.log.Warn("brokers were not told that the member leaves", "error", err.Error())
 		m.mu.Lock()
 		m.leaving = err
@@ -256,10 +256,17 @@ func (m *member) loop(ctx context.Context) {
 		if (m.stopNow || ctx.Err() != nil) && m.core.Empty() {
 			return
 		}
-		timer.Reset(max(0, m.core.Next().Sub(m.s.rt.Now())))
+		if !m.stopNow {
+			if in = m.absence.look(ctx); in.Kind != group.InTick {
+				continue
+			}
+		}
+		timer.Reset(m.sleep())
 		in = group.Input{}
 		select {
 		case in = <-m.inputs:
+		case err := <-m.absence.calls:
+			in = m.absence.came(err)
 		case <-m.reloads:
 			in = m.change(ctx, m.takePending())
 		case <-stops:
@@ -274,6 +281,19 @@ func (m *member) loop(ctx context.Context) {
 		case <-timer.C:
 		}
 	}
+}
+
+// sleep is how long nothing has to be done unless something happens.
+func (m *member) sleep() time.Duration {
+	now := m.s.rt.Now()
+	next := m.core.Next()
+	if next.IsZero() {
+		next = now.Add(time.Hour)
+	}
+	if at := m.absence.next; !m.stopNow && at.Before(next) && (m.absence.phase == present || m.absence.phase == away) {
+		next = at
+	}
+	return max(0, next.Sub(now))
 }
 
 // drainCut waits for workers that end because their context did, and takes their reports.

@@ -28,6 +28,7 @@ const (
 	HoldStreamBytes    = queue.HoldStreamBytes
 	HoldPluginDown     = queue.HoldPluginDown
 	HoldPluginBroken   = queue.HoldPluginBroken
+	HoldHandlerDown    = queue.HoldHandlerDown
 	HoldNoCredit       = queue.HoldNoCredit
 	HoldMembersUnknown = queue.HoldMembersUnknown
 	HoldRouteUnknown   = queue.HoldRouteUnknown

@@ -122,6 +122,7 @@ type Policies struct {
 	Pull        Pull          `yaml:"pull" doc:"What one request to a broker asks for."`
 	Window      Window        `yaml:"window" doc:"Messages of one queue that are pulled and not yet settled."`
 	Retry       Retry         `yaml:"retry" doc:"What happens to a failed message."`
+	HandlerDown HandlerDown   `yaml:"handler_down" doc:"What happens to the queues of this member while no process answers for its handler."`
 }
 
 // Batch bounds what crosses to the plugin at once.
@@ -150,6 +151,12 @@ type Retry struct {
 	MaxRetries int             `yaml:"max_retries" default:"16" min:"0" max:"1000" doc:"Retries after the first delivery; then the dead-letter topic."`
 	Delays     string          `yaml:"delays" default:"broker" enum:"broker" doc:"broker: RocketMQ's own delay levels, longer with each attempt."`
 	Levels     []time.Duration `yaml:"levels" doc:"The broker's messageDelayLevel, when it is not RocketMQ's default: what a handler's wish for a delay is matched against."`
+}
+
+// HandlerDown says how long queues wait for a handler that is down.
+type HandlerDown struct {
+	Hold time.Duration `yaml:"hold" default:"60s" min:"1ms" max:"24h" doc:"How long the queues wait for the handler before this member does what then says."`
+	Then string        `yaml:"then" default:"leave" enum:"leave,hold" doc:"leave gives the queues to the other members of the group, if there are any, until the handler has answered for a while; hold keeps them."`
 }
 
 // Subscription is one topic with its filter.

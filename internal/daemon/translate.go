@@ -56,6 +56,7 @@ func streamConfig(s *config.Stream) runtime.StreamConfig {
 		Window:      runtime.Window{Messages: s.Window.Messages, Bytes: int64(s.Window.Bytes), Span: int64(s.Window.Span), StreamBytes: int64(s.Window.StreamBytes)},
 		Retry:       runtime.Retry{MaxRetries: s.Retry.MaxRetries, Levels: s.Retry.Levels},
 		OnExhausted: runtime.OnExhausted(s.OnExhausted), OutputTopic: s.Outputs.Topic, FailureTopic: s.FailureTopic,
+		HandlerDown: runtime.HandlerDown{Hold: s.HandlerDown.Hold, Stay: s.HandlerDown.Then == "hold"},
 	}
 	if s.Batch.Linger == 0 {
 		out.Batch.Linger = -1 // to the engine zero is the default, and here somebody wrote 0s

@@ -217,6 +217,9 @@ func (g *generation) cleanup(err error) {
 // holds it.
 func (g *generation) watchMemory() {
 	interval := g.host.timing.Memory
+	if g.mechanism() != memlimit.Watch {
+		interval *= 20 // nobody waits for it but people who look at the status
+	}
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
 	for {

@@ -24,8 +24,17 @@ const (
 // PresenceFacts are what Presence decides by.
 type PresenceFacts struct {
 	Up bool // a process answers for the handler, and is not known to be broken
-	// Alone tells that no other member is known: nobody would take the queues, and holding them is as good.
-	Alone bool
+	// Members is how many members the group is known to have. To the last one holding is as good as leaving: nobody would
+	// take the queues.
+	Members int
+	// Before is how many of them come before this one in the order of their ids, in which they leave: so that the last one
+	// of those whose handlers went down together sees that it is the last.
+	Before int
+}
+
+// patience is how long a member holds its queues.
+func (f PresenceFacts) patience(rule PresenceRule) time.Duration {
+	return rule.Hold + rule.Hold/2*time.Duration(f.Before)/time.Duration(max(1, f.Members))
 }
 
 // Move is what a member does about its membership.
@@ -41,18 +50,13 @@ const (
 // Presence decides whether a member stays in its group while its handler is down (design.md 10): after Hold the queues go to
 // members whose handlers may be well. It returns when the handler has answered for a while, longer after each time, so that
 // a handler that only looks well until it gets messages does not make the queues wander. Pure; not safe for concurrent use.
+// The zero Presence is that of a member that has joined.
 type Presence struct {
-	rand     func() float64
-	away     bool
-	leaves   int       // since the last long time without one
-	since    time.Time // of being down, short ups included; zero: it is not
-	patience time.Duration
-	up       time.Time // since when the handler answers without a break; zero: it does not
+	away   bool
+	leaves int       // since the last long time without one
+	since  time.Time // of being down, short ups included; zero: it is not
+	up     time.Time // since when the handler answers without a break; zero: it does not
 }
-
-// NewPresence makes the presence of a member that has joined. random gives [0,1): members whose handlers go down together do
-// not leave together, so that the last one sees that it is alone.
-func NewPresence(random func() float64) *Presence { return &Presence{rand: random} }
 
 // Step takes the facts of a moment and returns what to do about it.
 func (p *Presence) Step(now time.Time, rule PresenceRule, f PresenceFacts) Move {
@@ -64,7 +68,7 @@ func (p *Presence) Step(now time.Time, rule PresenceRule, f PresenceFacts) Move 
 		}
 		return MoveNone
 	}
-	if !rule.Stay && !f.Alone && !p.since.IsZero() && now.Sub(p.since) >= p.patience && !f.Up {
+	if !rule.Stay && !f.Up && f.Members > 1 && now.Sub(p.since) >= f.patience(rule) {
 		p.away = true
 		p.leaves++
 		return MoveLeave
@@ -78,7 +82,7 @@ func (p *Presence) note(now time.Time, rule PresenceRule, up bool) {
 	if !up {
 		p.up = time.Time{}
 		if p.since.IsZero() {
-			p.since, p.patience = now, rule.Hold+time.Duration(p.rand()*float64(rule.Hold)/10)
+			p.since = now
 		}
 		return
 	}

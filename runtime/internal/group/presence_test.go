@@ -12,10 +12,8 @@ type desk struct {
 	rule PresenceRule
 }
 
-func newDesk(random float64) *desk {
-	return &desk{
-		p: NewPresence(func() float64 { return random }), now: time.Unix(1000, 0), rule: PresenceRule{Hold: time.Minute},
-	}
+func newDesk() *desk {
+	return &desk{p: &Presence{}, now: time.Unix(1000, 0), rule: PresenceRule{Hold: time.Minute}}
 }
 
 // until passes time with the same facts and returns the first move, and how long it took; MoveNone when there was none.
@@ -43,13 +41,13 @@ func (d *desk) none(t *testing.T, what string, limit time.Duration, f PresenceFa
 }
 
 var (
-	up    = PresenceFacts{Up: true}
-	down  = PresenceFacts{}
-	alone = PresenceFacts{Alone: true}
+	up    = PresenceFacts{Up: true, Members: 2}
+	down  = PresenceFacts{Members: 2}
+	alone = PresenceFacts{Members: 1}
 )
 
 func TestMemberLeavesAfterTheHoldAndReturnsWhenTheHandlerIsSteady(t *testing.T) {
-	d := newDesk(0)
+	d := newDesk()
 	d.none(t, "well", time.Hour, up)
 	d.want(t, "down", down, MoveLeave, time.Minute)
 	d.none(t, "still down", time.Hour, down)
@@ -61,13 +59,13 @@ func TestMemberLeavesAfterTheHoldAndReturnsWhenTheHandlerIsSteady(t *testing.T) 
 
 // A process that dies on each message answers between its deaths: that does not end a down.
 func TestShortUpsDoNotEndADown(t *testing.T) {
-	d := newDesk(0)
+	d := newDesk()
 	for range 9 { // of 6 s each
 		d.none(t, "down", 2*time.Second, down)
 		d.none(t, "up between two deaths", 2*time.Second, up)
 	}
 	d.want(t, "down", down, MoveLeave, 6*time.Second)
-	d = newDesk(0)
+	d = newDesk()
 	for range 11 {
 		d.none(t, "down", 2*time.Second, down)
 		d.none(t, "up long enough to count", 16*time.Second, up)
@@ -75,7 +73,7 @@ func TestShortUpsDoNotEndADown(t *testing.T) {
 }
 
 func TestEachLeaveMakesTheReturnSlower(t *testing.T) {
-	d := newDesk(0)
+	d := newDesk()
 	for _, wait := range []time.Duration{15, 30, 60, 120, 240, 480, 600, 600} {
 		d.want(t, "down", down, MoveLeave, time.Minute)
 		d.now = d.now.Add(time.Second)
@@ -88,18 +86,20 @@ func TestEachLeaveMakesTheReturnSlower(t *testing.T) {
 }
 
 func TestTheLastMemberStays(t *testing.T) {
-	d := newDesk(0)
+	d := newDesk()
 	d.none(t, "nobody else", time.Hour, alone)
 	d.want(t, "another came", down, MoveLeave, 0)
 }
 
 func TestMembersDoNotLeaveTogether(t *testing.T) {
-	d := newDesk(0.5)
-	d.want(t, "down", down, MoveLeave, 63*time.Second)
+	d := newDesk()
+	d.want(t, "the second of two", PresenceFacts{Members: 2, Before: 1}, MoveLeave, 75*time.Second)
+	d = newDesk()
+	d.want(t, "the last of four", PresenceFacts{Members: 4, Before: 3}, MoveLeave, 83*time.Second)
 }
 
 func TestStayIsObeyedAtOnce(t *testing.T) {
-	d := newDesk(0)
+	d := newDesk()
 	d.rule.Stay = true
 	d.none(t, "told to stay", time.Hour, down)
 	d.rule.Stay = false
