@@ -31,7 +31,7 @@ func (t *trust) use(b *config.Broker) {
 }
 
 func clientConfig(b *config.Broker, log *slog.Logger) (rocketmq.Config, *trust, error) {
-	c := rocketmq.Config{NameServers: b.Servers(), Logger: log, Namespace: b.Namespace, NamespaceV2: b.NamespaceV2}
+	c := rocketmq.Config{NameServers: b.Servers(), Logger: log, Namespace: b.Namespace, NamespaceV2: b.NamespaceV2, ShortHeartbeats: b.HeartbeatV2}
 	t := &trust{}
 	if b.AccessKey != "" {
 		t.use(b)

@@ -43,6 +43,8 @@ func needsRestart(old, c *config.Config) []string {
 			keys = append(keys, "brokers["+b.Name+"].embedded")
 		} else if o.AccessKey != b.AccessKey || !reflect.DeepEqual(o.TLS, b.TLS) || o.Namespace != b.Namespace || o.NamespaceV2 != b.NamespaceV2 {
 			keys = append(keys, "brokers["+b.Name+"].access_key, tls or namespace")
+		} else if o.HeartbeatV2 != b.HeartbeatV2 {
+			keys = append(keys, "brokers["+b.Name+"].heartbeat_v2")
 		}
 	}
 	return keys
@@ -71,6 +73,9 @@ func (d *daemon) reload(ctx context.Context) error {
 	old, c := d.loaded.Load().Config, loaded.Config
 	if keys := needsRestart(old, c); len(keys) > 0 {
 		return fmt.Errorf("%s changed: that needs a restart; nothing was applied", strings.Join(keys, ", "))
+	}
+	if err := check(c); err != nil {
+		return err
 	}
 	if err := d.brokers.reread(); err != nil {
 		return err

@@ -176,7 +176,7 @@ func (c *Client) checkedHalf(addr string, m *wire.Message, h *wire.CheckTransact
 		},
 	}
 	half.header.BrokerName = h.BrokerName
-	half.Queue.Topic, half.Queue.Broker, half.Queue.ID = string(m.Topic), half.broker.Name, m.QueueID
+	half.Queue.Topic, half.Queue.Broker, half.Queue.ID = c.plain(string(m.Topic)), half.broker.Name, m.QueueID
 	if times, ok := m.Property(wire.PropCheckTimes); ok {
 		half.Times, _ = strconv.Atoi(string(times)) // only told to people
 	}

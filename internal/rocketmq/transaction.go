@@ -155,10 +155,10 @@ func (c *Client) endTransaction(ctx context.Context, half *HalfMessage, header *
 	if err != nil {
 		return err
 	}
-	defer reply.Release()
-	if code := reply.ResponseCode(); code != wire.RespSuccess {
-		return &ResponseError{Request: wire.ReqEndTransaction, Code: code, Remark: reply.Remark, Broker: to.Name, Addr: to.Addr}
+	if err := c.refusal(r, to, reply); err != nil {
+		return err
 	}
+	reply.Release()
 	return nil
 }
 

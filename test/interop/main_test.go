@@ -67,8 +67,9 @@ func run(m *testing.M) int {
 }
 
 // quickRetries are broker settings under which a retry takes a second: level 3 is the first one's (Java's 3 + retries so far).
+// Producers are asked about open transactions soon, and there is a topic for RocketMQ's own trace.
 func quickRetries() map[string]string {
-	return map[string]string{"messageDelayLevel": strings.Join(delayLevels(), " ")}
+	return map[string]string{"messageDelayLevel": strings.Join(delayLevels(), " "), "transactionCheckInterval": "3000", "traceTopicEnable": "true"}
 }
 
 func delayLevels() []string {
