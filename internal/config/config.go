@@ -14,7 +14,8 @@ type Config struct {
 	Streams         []Stream          `yaml:"streams" required:"true" doc:"What is consumed: group, subscriptions, strategy, handler and policies."`
 	Defaults        Policies          `yaml:"defaults" doc:"What a stream leaves out is taken from here, then from the built-in default."`
 	StateDir        string            `yaml:"state_dir" default:"./state" doc:"Folder for what must outlive a restart. One streamd at a time uses it."`
-	Member          string            `yaml:"member" doc:"Name of this member in client ids; a random part is added. Empty: ip@pid#nanos."`
+	StateEphemeral  bool              `yaml:"state_ephemeral" default:"false" doc:"Says that state_dir may be lost with the container or at a reboot. Streams with model: broadcasting keep their offsets there and refuse such a folder without it."`
+	Member          string            `yaml:"member" doc:"Name of this member in client ids; a random part is added. Empty: ip@pid#nanos. Streams with model: broadcasting need one that stays the same over restarts."`
 	Attributes      map[string]string `yaml:"attributes" doc:"What strategies may read of this member, for instance {zone: a, weight: '2'}: appended to its client ids, which is how it travels to other members."`
 	ShutdownTimeout time.Duration     `yaml:"shutdown_timeout" default:"25s" min:"0s" doc:"How long work in flight may take to finish after the first SIGTERM."`
 	Admin           Admin             `yaml:"admin" doc:"The admin listener: /metrics and /api/v1."`
@@ -103,7 +104,7 @@ type Stream struct {
 	Broker       string         `yaml:"broker" doc:"The cluster. May be left out when there is one."`
 	Group        string         `yaml:"group" required:"true" doc:"Consumer group."`
 	Subscribe    []Subscription `yaml:"subscribe" required:"true" doc:"Topics and filters. Every member of the group must have the same."`
-	Model        string         `yaml:"model" default:"clustering" enum:"clustering" later:"broadcasting" doc:"clustering divides the queues among the members of the group."`
+	Model        string         `yaml:"model" default:"clustering" enum:"clustering,broadcasting" doc:"clustering divides the queues among the members of the group. broadcasting gives every member all of them: each handles every message, and keeps its offsets in state_dir under its member's name."`
 	StartFrom    StartFrom      `yaml:"start_from" default:"last" doc:"Where a new group starts: first, last, or {timestamp: 2026-11-01T00:00:00Z}. A group with stored offsets goes on from them."`
 	Allocation   Allocation     `yaml:"allocation" doc:"How queues are divided."`
 	Handler      string         `yaml:"handler" doc:"The handler. May be left out when there is one."`

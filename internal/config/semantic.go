@@ -185,6 +185,7 @@ func checkStream(root, s *node, strategies []string, groups map[[2]string]Positi
 		checkSubscription(sub, topics, ps)
 	}
 	checkAllocation(root, s, strategies, ps)
+	checkBroadcasting(root, s, ps)
 	checkBounds(s, ps)
 	checkLoss(s, ps)
 	if at, ok := s.get("start_from").str("timestamp"); ok {
@@ -269,7 +270,7 @@ func checkLoss(s *node, ps *problems) {
 	switch {
 	case !ok:
 	case end.text == "skip" && !accepted:
-		ps.add(end.pos, "accept_loss: true beside it, or dead_letter", "on_exhausted: skip loses messages")
+		ps.add(end.pos, "accept_loss: true beside it, or "+lossless(s), "on_exhausted: skip loses messages")
 	case end.text != "skip" && accepted:
 		ps.add(accept.pos, "removing it, or on_exhausted: skip", "accept_loss says that a loss is meant, and on_exhausted: %s loses nothing", end.shown())
 	}

@@ -67,6 +67,9 @@ func (d *daemon) release(ctx context.Context) error {
 // start brings everything up, in the order in which parts need each other.
 func (d *daemon) start(ctx context.Context) error {
 	c := d.loaded.Load().Config
+	if err := check(c); err != nil {
+		return err
+	}
 	lock, err := lockState(c.StateDir)
 	if err != nil {
 		return err
@@ -181,7 +184,7 @@ func (d *daemon) engineConfig(c *config.Config) runtime.Config {
 	return runtime.Config{
 		Streams: streamConfigs(c), Brokers: d.brokers.seams(), Handlers: lanes{d.host},
 		Strategies: firstparty.NewStrategies(strategies{d.host}, d.log), Observer: d.brokers.traces.observe(d.telemetry),
-		Memory: memoryBudget(c, memoryLimit()), Version: d.options.Version, FailureFile: failureFile(c.StateDir), Logger: d.log,
+		Memory: memoryBudget(c, memoryLimit()), Version: d.options.Version, FailureFile: failureFile(c.StateDir), Offsets: offsets(c, d.log), Logger: d.log,
 	}
 }
 

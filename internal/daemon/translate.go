@@ -46,7 +46,7 @@ func streamConfigs(c *config.Config) []runtime.StreamConfig {
 
 func streamConfig(s *config.Stream) runtime.StreamConfig {
 	out := runtime.StreamConfig{
-		Name: s.Name, Broker: s.Broker, Group: s.Group,
+		Name: s.Name, Broker: s.Broker, Group: s.Group, Broadcasting: s.Broadcasts(),
 		StartFrom:      runtime.StartFrom{First: s.StartFrom.Position == config.StartFirst, At: s.StartFrom.Timestamp},
 		AllowUncovered: s.Allocation.AllowUncovered, Fallback: s.Allocation.Fallback,
 		Strategy: runtime.StrategySpec{Stream: s.Name, Name: s.Allocation.Strategy, Plugin: s.Allocation.Plugin, Use: s.Allocation.Use, Config: s.Allocation.Config.JSON()},
