@@ -45,6 +45,7 @@ type Broker struct {
 	tuned       *tuned
 	changes     *changes
 	handle      map[code]handler
+	configured  map[string]string // settings by their names, as the config has them
 
 	startErr error // of a store in memory; Start says it
 
@@ -81,6 +82,7 @@ func New(c Config) *Broker {
 	if own {
 		b.names = NewNameServer(NameServerConfig{})
 	}
+	b.configured = b.settingValues()
 	b.wireTables(own)
 	b.members.expired = b.onExpired
 	b.delays = newSchedule(b.storage, b.deliver, c.Logger)
@@ -98,17 +100,25 @@ func New(c Config) *Broker {
 	return b
 }
 
-// Start opens the data folder unless it is open, listens, and registers the broker with its name server. After Stop it
+// Start listens, opens the data folder unless it is open, and registers the broker with its name server. After Stop it
 // listens where it did before.
 func (b *Broker) Start() error {
-	if err := errors.Join(b.startErr, b.openStorage()); err != nil {
+	if b.startErr != nil {
+		return fmt.Errorf("starting broker %s: %w", b.config.Name, b.startErr)
+	}
+	// The address first: a data folder must not be made by a broker that cannot run.
+	if err := b.server.Listen(); err != nil {
 		return fmt.Errorf("starting broker %s: %w", b.config.Name, err)
 	}
-	if err := b.listen(); err != nil {
-		if !b.storage.inMemory() {
-			err = errors.Join(err, b.storage.close())
-		}
-		return fmt.Errorf("starting broker %s: %w", b.config.Name, err)
+	err := b.announce()
+	if err == nil {
+		err = b.openStorage()
+	}
+	if err == nil {
+		err = b.server.Start()
+	}
+	if err != nil {
+		return fmt.Errorf("starting broker %s: %w", b.config.Name, errors.Join(err, b.server.Close()))
 	}
 	b.names.add(b.config.Name, b)
 	b.delays.start()
@@ -128,17 +138,15 @@ func (b *Broker) openStorage() error {
 	return nil
 }
 
-func (b *Broker) listen() error {
-	if err := b.server.Start(); err != nil {
-		return err
-	}
+// announce settles what clients are told that the broker's address is.
+func (b *Broker) announce() error {
 	address := b.config.Advertise
 	if address == "" {
 		address = b.server.Address()
 	}
 	host, err := hostOf(address)
 	if err != nil {
-		return errors.Join(err, b.server.Close())
+		return err
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -159,7 +159,7 @@ func hostOf(advertise string) (netip.AddrPort, error) {
 		return netip.AddrPort{}, fmt.Errorf("advertising %q, which clients will be told to connect to: %w", advertise, err)
 	}
 	slices.SortStableFunc(found, func(a, b netip.Addr) int { return a.Unmap().BitLen() - b.Unmap().BitLen() })
-	if found[0].IsUnspecified() {
+	if found[0].Unmap().IsUnspecified() {
 		return netip.AddrPort{}, fmt.Errorf("advertising %q: that is every address of this machine, and clients must be told one; give one as Advertise", advertise)
 	}
 	return netip.AddrPortFrom(found[0].Unmap(), uint16(port)), nil

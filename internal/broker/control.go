@@ -91,13 +91,14 @@ type Message struct {
 // Put stores messages without a client, in order, as sends would. It returns an error for what cannot be encoded; the
 // messages before it are stored.
 func (b *Broker) Put(messages ...Message) error {
+	began := b.storage.mark()
 	for i, m := range messages {
 		d := b.direct(m)
 		if _, err := b.put(d); err != nil {
 			return fmt.Errorf("storing message %d of %d: %w", i+1, len(messages), err)
 		}
 	}
-	if err := b.storage.settle(); err != nil {
+	if err := b.storage.settle(began); err != nil {
 		return fmt.Errorf("storing %d messages: %w", len(messages), err)
 	}
 	return nil

@@ -98,6 +98,7 @@ func (b *Broker) dispatch(r *remote.Request) {
 	defer b.changes.happened()
 	c := r.Command.RequestCode()
 	h, known := b.handle[c]
+	began := b.storage.mark()
 	answer := b.answering(func() *remote.Answer {
 		if err := b.storage.err(); err != nil && errors.Is(err, store.ErrFailed) {
 			return b.cannotStore(err) // What the tables have may not be what is stored.
@@ -115,7 +116,7 @@ func (b *Broker) dispatch(r *remote.Request) {
 	case changesNothing(c):
 		r.Reply(answer)
 	default:
-		b.replyStored(r, answer)
+		b.replyStored(r, answer, began)
 	}
 }
 
@@ -130,9 +131,10 @@ func changesNothing(c code) bool {
 	}
 }
 
-// replyStored answers when all that the request changed is stored. An answer of success becomes a refusal if it is not.
-func (b *Broker) replyStored(r *remote.Request, a *remote.Answer) {
-	b.storage.settled(func(err error) {
+// replyStored answers when all that the request changed since it began is stored. An answer of success becomes a refusal if it
+// is not, or if the store failed meanwhile.
+func (b *Broker) replyStored(r *remote.Request, a *remote.Answer, began mark) {
+	b.storage.settled(began, func(err error) {
 		if err != nil && a.Code == wire.RespSuccess {
 			refusal := b.cannotStore(err)
 			a = &remote.Answer{Code: refusal.Code, Remark: refusal.Remark, Ext: a.Ext}

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -302,4 +304,90 @@ func TestDataFolder_onlyOnce(t *testing.T) {
 	if err := second.Close(); err != nil {
 		t.Error(err)
 	}
+}
+
+// TestStart_takesThePortFirst: a broker that cannot run leaves no folder behind.
+func TestStart_takesThePortFirst(t *testing.T) {
+	t.Parallel()
+	running := startBroker(t, broker.Config{})
+	for name, c := range map[string]broker.Config{
+		"port in use":    {Address: running.Address()},
+		"nobody's name":  {Advertise: "no.such.host.invalid:1"},
+		"every address":  {Advertise: "0.0.0.0:9876"},
+		"no host at all": {Advertise: "9876"},
+	} {
+		c.DataDir = filepath.Join(t.TempDir(), "data")
+		b := broker.New(c)
+		if err := b.Start(); err == nil {
+			t.Errorf("%s: it starts", name)
+		}
+		if _, err := os.Stat(c.DataDir); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("%s: the folder was made, %v", name, err)
+		}
+		if err := b.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestDataFolder_ofSomethingElse is refused and left as it was. What systems leave everywhere does not count.
+func TestDataFolder_ofSomethingElse(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for _, name := range []string{"lost+found", ".keep", "thesis.tex"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("mine"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b := broker.New(broker.Config{DataDir: dir})
+	if err := b.Start(); !errors.Is(err, store.ErrForeign) || !strings.Contains(err.Error(), "thesis.tex") || !strings.Contains(err.Error(), dir) {
+		t.Errorf("a folder with something else: %v", err)
+	}
+	if err := b.Close(); err != nil {
+		t.Error(err)
+	}
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 3 {
+		t.Errorf("the folder has %v now, %v", entries, err)
+	}
+	if err := os.Remove(filepath.Join(dir, "thesis.tex")); err != nil {
+		t.Fatal(err)
+	}
+	if err := startBroker(t, broker.Config{DataDir: dir}).Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "README"), []byte("what this is"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	startBroker(t, broker.Config{DataDir: dir})
+}
+
+// TestSettings_lastOverARestart until they are set back to what the config says.
+func TestSettings_lastOverARestart(t *testing.T) {
+	t.Parallel()
+	onMachine(t, broker.Config{MaxBody: 1000}, func(t *testing.T, m *machine) {
+		t.Helper()
+		set := func(code wire.RequestCode, text string) {
+			t.Helper()
+			m.dial(t).ok(code, nil, []byte(text))
+			m.powerLoss(t)
+		}
+		has := func(code wire.RequestCode, settings ...string) {
+			t.Helper()
+			body := "\n" + string(m.dial(t).ok(code, nil, nil).Body)
+			for _, s := range settings {
+				if !strings.Contains(body, "\n"+s+"\n") {
+					t.Errorf("%s is not among the settings:%s", s, body)
+				}
+			}
+		}
+		set(wire.ReqUpdateBrokerConfig, "maxMessageSize=200\nbrokerPermission=4\nautoCreateSubscriptionGroup=false\nautoCreateTopicEnable=false\nuseServerSideResetOffset=false")
+		has(wire.ReqGetBrokerConfig, "maxMessageSize=200", "brokerPermission=4", "autoCreateSubscriptionGroup=false", "autoCreateTopicEnable=false", "useServerSideResetOffset=false")
+		set(wire.ReqUpdateNameServerConfig, "orderMessageEnable=false")
+		has(wire.ReqGetNameServerConfig, "orderMessageEnable=false")
+		has(wire.ReqGetBrokerConfig, "maxMessageSize=200")
+		set(wire.ReqUpdateBrokerConfig, "maxMessageSize=1000\nautoCreateTopicEnable=true")
+		m.config.MaxBody = 3000
+		m.powerLoss(t)
+		has(wire.ReqGetBrokerConfig, "maxMessageSize=3000", "brokerPermission=4", "autoCreateTopicEnable=true")
+	})
 }

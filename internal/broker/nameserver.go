@@ -27,7 +27,8 @@ type NameServer struct {
 	config NameServerConfig
 	server *remote.Server
 	faults *Faults
-	save   saver // nil for one that belongs to no broker
+	// nil for one that belongs to no broker
+	save, saveSetting saver
 
 	mu      sync.Mutex
 	brokers map[string]registration

@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 
@@ -54,6 +55,27 @@ func (n *NameServer) onUpdateConfig(r *remote.Request) *remote.Answer {
 		n.mu.Lock()
 		defer n.mu.Unlock()
 		n.ordered = *ordered
+		if n.saveSetting != nil {
+			n.saveSetting(settingOrdered, []byte(strconv.FormatBool(*ordered)))
+		}
 	}
 	return plain(wire.RespSuccess, "")
+}
+
+// loadSettings takes over what the store of the broker has that the name server belongs to.
+func (n *NameServer) loadSettings(stored map[string][]byte) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.saveSetting == nil {
+		return nil
+	}
+	n.ordered = true
+	if text, ok := stored[settingOrdered]; ok {
+		on, err := strconv.ParseBool(string(text))
+		if err != nil {
+			return fmt.Errorf("the setting %s is damaged: %w", settingOrdered, err)
+		}
+		n.ordered = on
+	}
+	return nil
 }

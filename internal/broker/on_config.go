@@ -20,14 +20,15 @@ func (b *Broker) onBrokerConfig(*remote.Request) *remote.Answer {
 	return a
 }
 
-// onUpdateConfig is 25: changes settings, all or none. They last until the broker stops: its config is streamd's. RocketMQ
-// answers success to a name that it does not know; here it is refused.
+// onUpdateConfig is 25: changes settings, all or none, for good. RocketMQ answers success to a name that it does not know; here
+// it is refused.
 func (b *Broker) onUpdateConfig(r *remote.Request) *remote.Answer {
 	known := make(map[string]setting)
 	for _, s := range b.settings() {
 		known[s.name] = s
 	}
 	var changes []func()
+	var changed []string
 	for line := range strings.Lines(string(r.Command.Body)) {
 		line = strings.TrimSpace(line)
 		if line == "" || line[0] == '#' {
@@ -50,12 +51,13 @@ func (b *Broker) onUpdateConfig(r *remote.Request) *remote.Answer {
 		if err != nil {
 			return plain(wire.RespInvalidParameter, "the setting "+name+": "+err.Error())
 		}
-		changes = append(changes, apply)
+		changes, changed = append(changes, apply), append(changed, name)
 	}
 	for _, apply := range changes {
 		apply()
 	}
 	if len(changes) > 0 {
+		b.saveSettings(changed)
 		b.tuned.version.Add(1)
 	}
 	return plain(wire.RespSuccess, "")

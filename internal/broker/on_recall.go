@@ -87,8 +87,8 @@ func (b *Broker) onRecall(r *remote.Request) *remote.Answer {
 // as RocketMQ rounds, in which the message is due.
 func (b *Broker) recall(h recallHandle) error {
 	var fault error
+	var m wire.Message
 	e, found, err := b.storage.findScheduled(h.due, h.due+timerTick, func(raw []byte) bool {
-		var m wire.Message
 		if _, fault = m.Decode(raw); fault != nil {
 			return true
 		}
@@ -98,6 +98,7 @@ func (b *Broker) recall(h recallHandle) error {
 	if err = errors.Join(err, fault); err != nil || !found {
 		return err
 	}
+	e.Topic, e.Keys = string(m.Topic), indexKeys(m.Properties)
 	w := b.newWrite()
 	w.change.Unschedule = []store.Scheduled{e}
 	return w.submit()

@@ -49,7 +49,8 @@ func (b *Broker) onReply(r *remote.Request) *remote.Answer {
 		case a.ResponseCode() != wire.RespSuccess:
 			fault = "push reply message to " + client + "fail."
 		}
-		b.replyStored(r, b.replied(d, fault))
+		began := b.storage.mark()
+		b.replyStored(r, b.replied(d, fault), began)
 	})
 	return nil
 }

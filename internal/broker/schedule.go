@@ -95,8 +95,11 @@ func (s *schedule) run(ctx context.Context, ended chan struct{}) {
 	}
 }
 
-// idleLook is how long the schedule sleeps when nothing waits.
-const idleLook = time.Hour
+// idleLook is how long the schedule sleeps when nothing waits, longestLook when something does.
+const (
+	idleLook    = time.Hour
+	longestLook = time.Second
+)
 
 // once delivers what is due, up to a number, and tells how long to wait until more is; 0 = more may be due.
 func (s *schedule) once() time.Duration {
@@ -118,14 +121,15 @@ func (s *schedule) once() time.Duration {
 		return idleLook
 	}
 	s.passed(next)
-	return max(time.Duration(next-s.storage.now())*time.Millisecond, time.Millisecond)
+	// Timers stand still while the machine sleeps, the store's clock does not.
+	return min(max(time.Duration(next-s.storage.now())*time.Millisecond, time.Millisecond), longestLook)
 }
 
 // look reads what is due. After a delivery that failed it waits until that is decided: a disk that took nothing for a while
 // stores later what it was given, and it would be delivered twice.
 func (s *schedule) look() (due []store.Scheduled, next int64, err error) {
 	if s.unsure {
-		if err := s.storage.settle(); err != nil {
+		if err := s.storage.settle(s.storage.mark()); err != nil {
 			return nil, 0, err
 		}
 		s.unsure = false
@@ -149,22 +153,24 @@ func (s *schedule) passed(to int64) {
 func (b *Broker) deliver(due []store.Scheduled) error {
 	w := b.newWrite()
 	w.change.Unschedule = due
-	for _, e := range due {
+	for i := range due {
+		e := &due[i]
 		if e.Raw == nil {
 			continue // Its topic was deleted.
 		}
-		if err := b.due(w, e.Raw); err != nil {
+		if err := b.due(w, e); err != nil {
 			b.config.Logger.Error("a message whose time has come cannot be delivered, it is dropped", "log_offset", e.LogOffset, "error", err.Error())
 		}
 	}
 	return w.wait()
 }
 
-func (b *Broker) due(w *write, raw []byte) error {
+func (b *Broker) due(w *write, e *store.Scheduled) error {
 	m := new(wire.Message)
-	if _, err := m.Decode(raw); err != nil {
+	if _, err := m.Decode(e.Raw); err != nil {
 		return err
 	}
+	e.Topic, e.Keys = string(m.Topic), indexKeys(m.Properties)
 	d := draftOf(m)
 	queue, err := strconv.ParseInt(d.properties.get(wire.PropRealQueueID), 10, 32)
 	if err != nil {

@@ -38,7 +38,7 @@ func wait(t *testing.T, s *storage, due int64) {
 	if err := s.submit(&store.Change{Appends: []store.Append{{Topic: "Timer", Records: []store.Record{r}}}}, func(error) {}); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.settle(); err != nil {
+	if err := s.settle(s.mark()); err != nil {
 		t.Fatal(err)
 	}
 }

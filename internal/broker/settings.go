@@ -37,6 +37,9 @@ type setting struct {
 	change      func(value string) (apply func(), err error) // nil: not while the broker runs
 }
 
+// settingAutoTopics is a permission of the template of topics.
+const settingAutoTopics = "autoCreateTopicEnable"
+
 // The most that may be asked of one pull and of one message.
 const (
 	maxPullMessages = 10_000
@@ -77,6 +80,52 @@ func (b *Broker) settings() []setting {
 	}
 }
 
+// settingValues are the present values by RocketMQ's names.
+func (b *Broker) settingValues() map[string]string {
+	values := make(map[string]string)
+	for _, s := range b.settings() {
+		values[s.name] = s.value
+	}
+	return values
+}
+
+// saveSettings stores what was changed by request, as RocketMQ writes it into its broker.conf: it counts at the next start too,
+// whatever the config says, until it is set back to what the config says. What is part of a topic is stored with that.
+func (b *Broker) saveSettings(names []string) {
+	values, save := b.settingValues(), b.saver(tableSettings)
+	for _, name := range names {
+		switch {
+		case name == settingAutoTopics:
+		case values[name] == b.configured[name]:
+			save(name, nil)
+		default:
+			save(name, []byte(values[name]))
+		}
+	}
+}
+
+// loadSettings takes over the settings that the store has.
+func (b *Broker) loadSettings(stored map[string][]byte) error {
+	for _, s := range b.settings() {
+		value, changed := b.configured[s.name], false
+		if text, ok := stored[s.name]; ok {
+			value, changed = string(text), true
+		}
+		if s.change == nil || s.name == settingAutoTopics || value == s.value {
+			continue
+		}
+		apply, err := s.change(value)
+		if err != nil {
+			return fmt.Errorf("the setting %s: %w", s.name, err)
+		}
+		apply()
+		if changed {
+			b.config.Logger.Info("a setting that was changed by request counts, not the config's", "setting", s.name, "value", value, "config", b.configured[s.name])
+		}
+	}
+	return nil
+}
+
 func delayText(c Config) string {
 	texts := make([]string, 0, len(c.DelayLevels))
 	for _, d := range c.DelayLevels {
@@ -97,7 +146,7 @@ func boolSetting(name string, value bool, set func(bool)) setting {
 
 func (b *Broker) autoTopics() setting {
 	template, _ := b.topics.get(wire.DefaultTopic)
-	return boolSetting("autoCreateTopicEnable", template.Perm&wire.PermInherit != 0, func(on bool) {
+	return boolSetting(settingAutoTopics, template.Perm&wire.PermInherit != 0, func(on bool) {
 		template.Perm &^= wire.PermInherit
 		if on {
 			template.Perm |= wire.PermInherit

@@ -199,19 +199,32 @@ func (s *storage) submit(c *store.Change, done func(error)) error {
 	return store.ErrClosed
 }
 
-// settled is Settled of the store.
-func (s *storage) settled(done func(error)) {
+// mark is a moment of a store, from which settled looks back.
+type mark struct {
+	of *store.Store
+	at store.Mark
+}
+
+func (s *storage) mark() mark {
 	if o := s.opened.Load(); o != nil {
-		o.Settled(done)
+		return mark{o, o.Mark()}
+	}
+	return mark{}
+}
+
+// settled is Settled of the store: of what was submitted and set since m.
+func (s *storage) settled(m mark, done func(error)) {
+	if o := s.opened.Load(); o != nil && o == m.of {
+		o.Settled(m.at, done)
 		return
 	}
 	done(store.ErrClosed)
 }
 
-// settle waits until all that was submitted is stored.
-func (s *storage) settle() error {
+// settle waits until all that was submitted and set since m is stored.
+func (s *storage) settle(m mark) error {
 	result := make(chan error, 1)
-	s.settled(func(err error) { result <- err })
+	s.settled(m, func(err error) { result <- err })
 	return <-result
 }
 

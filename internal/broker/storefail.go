@@ -50,11 +50,8 @@ func (b *Broker) quietly(do func()) {
 }
 
 // reopened is told that the store had failed and was opened again: what the tables have that was not stored is forgotten.
-func (b *Broker) reopened() {
-	if err := b.load(); err != nil {
-		b.config.Logger.Error("reading the tables again", "error", err.Error())
-	}
-}
+// Until they are read the store goes on refusing.
+func (b *Broker) reopened() error { return b.load() }
 
 // resumed is told that something was stored of which nobody was told, or that the store can be used again.
 func (b *Broker) resumed() {

@@ -17,6 +17,8 @@ const (
 	tableKV        = "kv"
 	tableChecks    = "checks"
 	tableVersions  = "versions"
+	tableSettings  = "settings"
+	tableNaming    = "names" // the name server's settings
 )
 
 // saver stores a value of one table; nil removes it.
@@ -35,7 +37,7 @@ func (b *Broker) wireTables(own bool) {
 	b.forbidden.save = b.saver(tableForbidden)
 	b.halves.save = b.saver(tableChecks)
 	if own {
-		b.names.save = b.saver(tableKV)
+		b.names.save, b.names.saveSetting = b.saver(tableKV), b.saver(tableNaming)
 	}
 }
 
@@ -58,6 +60,8 @@ func (b *Broker) load() error {
 		{tableOffsets, b.offsets.load},
 		{tableForbidden, b.forbidden.load},
 		{tableKV, b.names.loadKV},
+		{tableNaming, b.names.loadSettings},
+		{tableSettings, b.loadSettings},
 	} {
 		stored, err := b.storage.table(t.name)
 		if err == nil {

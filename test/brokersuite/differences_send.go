@@ -19,6 +19,11 @@ func sendDifferences() []Difference {
 			[]string{"timer/delivered, seconds", "timer/delivered, milliseconds", "timer/delivered, moment"},
 		},
 		{
+			"delivered-once-kept-once",
+			"A message that waited for its time is removed from where it waited when it is delivered, and so is one that is recalled: the offset id that its sender was given finds it until then (33). 5.3.3 keeps both until they expire.",
+			[]string{"delay-levels/what waited, by the id that its sender was given"},
+		},
+		{
 			"timer-in-a-batch",
 			"A batch with a timer is refused with 13, as one with a delay level is. 5.3.3 takes it and delivers at once.",
 			[]string{"timer-refused/batch with a timer"},

@@ -63,7 +63,7 @@ func (s *session) half(step, topic, group, unique string, more ...string) *wire.
 func (s *session) end37(step string, f fields) {
 	s.tb.Helper()
 	ch := s.main.start(&wire.Command{Code: int32(wire.ReqEndTransaction), Ext: f.list()})
-	timer := time.NewTimer(3 * time.Second)
+	timer := time.NewTimer(10 * time.Second)
 	defer timer.Stop()
 	select {
 	case a := <-ch:

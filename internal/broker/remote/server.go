@@ -57,6 +57,7 @@ type Server struct {
 	listener net.Listener
 	address  string
 	stopping chan struct{} // closed by Close
+	serving  bool
 	conns    map[*Conn]struct{}
 	running  *sync.WaitGroup // of the present start
 }
@@ -66,10 +67,14 @@ func NewServer(o Options) *Server {
 	return &Server{options: o, address: o.Address, conns: make(map[*Conn]struct{})}
 }
 
-// Start listens and begins to serve. It may follow a Close.
-func (s *Server) Start() error {
+// Listen takes the address and does not serve yet: clients that connect wait until Start. It may follow a Close.
+func (s *Server) Listen() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	return s.listenLocked()
+}
+
+func (s *Server) listenLocked() error {
 	if s.listener != nil {
 		return errors.New("starting the server: it is already listening")
 	}
@@ -78,7 +83,20 @@ func (s *Server) Start() error {
 		return fmt.Errorf("listening on %s: %w", s.address, err)
 	}
 	s.listener, s.address, s.running, s.stopping = l, l.Addr().String(), new(sync.WaitGroup), make(chan struct{})
-	running, stopping := s.running, s.stopping
+	return nil
+}
+
+// Start begins to serve, after it has listened unless Listen did.
+func (s *Server) Start() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.listener == nil || s.serving {
+		if err := s.listenLocked(); err != nil {
+			return err
+		}
+	}
+	s.serving = true
+	l, running, stopping := s.listener, s.running, s.stopping
 	running.Go(func() { s.accept(l, running, stopping) })
 	return nil
 }
@@ -98,7 +116,7 @@ func (s *Server) Close() error {
 	if l != nil {
 		close(s.stopping)
 	}
-	s.listener = nil
+	s.listener, s.serving = nil, false
 	conns := slices.Collect(maps.Keys(s.conns))
 	s.mu.Unlock()
 	if l == nil {

@@ -5,7 +5,8 @@ import "fmt"
 // Change is what is stored at once. It is given to Submit once.
 type Change struct {
 	Appends []Append
-	// Unschedule removes schedule entries, EndHalves open transactions by their log offsets.
+	// Unschedule removes schedule entries, with the messages that waited when the entries are as Scheduled or FindScheduled
+	// gave them. EndHalves removes open transactions by their log offsets; their messages stay.
 	Unschedule []Scheduled
 	EndHalves  []int64
 }
@@ -67,7 +68,7 @@ func (s *Store) Apply(c *Change) error {
 }
 
 // Set stores a value with the next change, or by itself after a while. Nobody is told; Settled says when it is stored. A
-// value that is set while the store has failed is lost, see Options.Reopened.
+// value that is set while the store has failed is lost, see Options.Reopened; Settled says that too.
 func (s *Store) Set(v Value) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -83,11 +84,27 @@ func (s *Store) Set(v Value) {
 	s.armLazyLocked()
 }
 
-// Settled calls done when all that was submitted and set until now is stored, or with the reason why that is not known. It
-// may do so before it returns.
-func (s *Store) Settled(done func(error)) {
+// Mark is a moment in the life of a store, see Settled.
+type Mark struct {
+	failures int64
+	failed   bool
+}
+
+// Mark returns the present moment.
+func (s *Store) Mark() Mark {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return Mark{s.failures, s.failed != nil}
+}
+
+// Settled calls done when all that was submitted and set from since until now is stored, or with the reason why that is not
+// known: also when the store has failed in between and is open again. It may do so before it returns.
+func (s *Store) Settled(since Mark, done func(error)) {
 	s.mu.Lock()
 	err := s.refusalLocked()
+	if err == nil && (since.failed || since.failures != s.failures) {
+		err = fmt.Errorf("%w and was opened again meanwhile", ErrFailed)
+	}
 	idle := len(s.groups) == 0 && s.committing == nil && len(s.lazy) == 0
 	if err == nil && !idle {
 		g := s.groupLocked(0)
@@ -116,8 +133,12 @@ func (s *Store) submitLocked(c *Change, bytes int, done func(error)) error {
 	for i := range c.Appends {
 		s.appendLocked(g, &c.Appends[i])
 	}
-	g.add(c)
-	s.scheduled -= len(c.Unschedule)
+	for i := range c.Unschedule {
+		g.end(&c.Unschedule[i], s.nextLog)
+	}
+	for _, offset := range c.EndHalves {
+		g.remove(halfKey(offset))
+	}
 	g.done = append(g.done, done)
 	s.wakeLocked()
 	return nil

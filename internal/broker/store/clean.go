@@ -58,15 +58,6 @@ func checkClean(fs vfs.FS, dir string) error {
 	return nil
 }
 
-// forgetClean is for a store that is in use.
-func forgetClean(fs vfs.FS, dir string) error {
-	err := fs.Remove(fs.PathJoin(dir, cleanName))
-	if errors.Is(err, os.ErrNotExist) {
-		return nil
-	}
-	return err
-}
-
 func describeFiles(fs vfs.FS, dir string) ([]byte, error) {
 	names, err := fs.List(dir)
 	if err != nil {

@@ -15,7 +15,7 @@ func (s *Store) groupLocked(bytes int) *group {
 	if n := len(s.groups); n > 0 && s.groups[n-1].bytes < maxGroup {
 		g = s.groups[n-1]
 	} else {
-		g = newGroup(s.db)
+		g = newGroup(s.handle.db, s.failures) // It is open: it is closed only after a failure, or after the store was.
 		s.groups = append(s.groups, g)
 		maps.Copy(g.values, s.lazy)
 		clear(s.lazy)
@@ -69,13 +69,16 @@ func (s *Store) commitLoop() {
 
 // commitNext stores the next group; nil: there is none. Pebble stays the one that the group was made for.
 func (s *Store) commitNext() (*group, error) {
-	s.dbMu.RLock()
-	defer s.dbMu.RUnlock()
+	h := s.use()
+	if h == nil {
+		return nil, nil
+	}
+	defer h.done()
 	g := s.takeGroup()
 	if g == nil {
 		return nil, nil
 	}
-	return g, s.commit(g)
+	return g, s.commit(h.db, g)
 }
 
 func (s *Store) takeGroup() *group {
@@ -94,7 +97,7 @@ func (s *Store) takeGroup() *group {
 // fatal is what Pebble's logger throws where Pebble would end the process; see logger.
 type fatal struct{ error }
 
-func (s *Store) commit(g *group) (err error) {
+func (s *Store) commit(db *pebble.DB, g *group) (err error) {
 	defer func() {
 		switch thrown := recover().(type) {
 		case nil:
@@ -107,7 +110,8 @@ func (s *Store) commit(g *group) (err error) {
 	if g.batch.Empty() {
 		return nil
 	}
-	if err := s.db.ApplyNoSyncWait(g.batch, pebble.Sync); err != nil {
+	g.countEnded(db)
+	if err := db.ApplyNoSyncWait(g.batch, pebble.Sync); err != nil {
 		return err
 	}
 	if err := g.batch.SyncWait(); err != nil {
@@ -130,9 +134,12 @@ func (s *Store) tellLoop() {
 	for g := range s.stored {
 		s.mu.Lock()
 		for q, b := range g.touched {
-			q.visible = min(b.next, q.next)
+			q.stored(b)
 		}
-		s.pending = max(s.pending-g.bytes, 0) // It is 0 when the store has failed since.
+		if g.failures == s.failures { // Else all was counted anew.
+			s.scheduled -= g.ended
+			s.pending -= g.bytes
+		}
 		done := g.done
 		g.done = nil
 		if s.committing == g {
@@ -178,6 +185,7 @@ func (s *Store) takeDoneLocked() []func(error) {
 func (s *Store) fail(err error) {
 	err = fmt.Errorf("%w: %w", ErrFailed, err)
 	s.mu.Lock()
+	s.failures++
 	if s.failed != nil {
 		s.mu.Unlock()
 		return
@@ -199,7 +207,10 @@ func (s *Store) fail(err error) {
 // failForGood is for what leaves Pebble in a state that it cannot even be closed in.
 func (s *Store) failForGood(err error) {
 	s.mu.Lock()
-	s.lost = true
+	if !s.lost {
+		s.lost = true
+		close(s.gone)
+	}
 	s.mu.Unlock()
 	s.fail(errors.Join(err, errors.New("the process must be started again")))
 }

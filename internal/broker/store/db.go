@@ -1,8 +1,10 @@
 package store
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/cockroachdb/pebble/v2"
 )
@@ -26,7 +28,7 @@ func scan(db *pebble.DB, prefix []byte, each func(k, v []byte) error) (err error
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, it.Close()) }()
+	defer func() { err = ended(it, err) }()
 	for ok := it.First(); ok; ok = it.Next() {
 		v, err := it.ValueAndErr()
 		if err != nil {
@@ -39,19 +41,69 @@ func scan(db *pebble.DB, prefix []byte, each func(k, v []byte) error) (err error
 	return it.Error()
 }
 
+// handle is Pebble while it is open, and who uses it.
+type handle struct {
+	db    *pebble.DB
+	users sync.WaitGroup
+}
+
+// use returns Pebble, which stays open until the handle is given back by done; nil when it is not open.
+func (s *Store) use() *handle {
+	s.handleMu.Lock()
+	defer s.handleMu.Unlock()
+	if s.handle != nil {
+		s.handle.users.Add(1)
+	}
+	return s.handle
+}
+
+func (h *handle) done() { h.users.Done() }
+
+// closeDB closes Pebble. Whoever comes from now on is refused at once, however long those take who use it still: one of them
+// may wait for a disk that takes nothing.
+func (s *Store) closeDB() error {
+	select {
+	case <-s.gone:
+		return nil // It may never return.
+	default:
+	}
+	s.handleMu.Lock()
+	h := s.handle
+	s.handle = nil
+	s.handleMu.Unlock()
+	if h == nil {
+		return nil
+	}
+	h.users.Wait()
+	return h.db.Close()
+}
+
+// ended closes an iterator, which repeats its error then, after a use that ended with err.
+func ended(it *pebble.Iterator, err error) error {
+	closing := it.Close()
+	if err == nil || closing == nil || err.Error() == closing.Error() {
+		return cmp.Or(err, closing)
+	}
+	return errors.Join(err, closing)
+}
+
 // view lets do read from Pebble.
 func (s *Store) view(do func(db *pebble.DB) error) error {
-	s.dbMu.RLock()
-	defer s.dbMu.RUnlock()
-	if s.db == nil {
+	h := s.use()
+	if h == nil {
 		if err := s.Err(); err != nil {
 			return err
 		}
 		return ErrClosed
 	}
-	err := do(s.db)
-	if err != nil && pebble.IsCorruptionError(err) {
-		return fmt.Errorf("reading from %s: %w", s.options.Dir, damagedFile(err))
+	defer h.done()
+	err := do(h.db)
+	var known *damagedError
+	switch {
+	case errors.As(err, &known):
+		err = known // Pebble's words around it name the file once more.
+	case err != nil && pebble.IsCorruptionError(err):
+		err = s.corrupt(err)
 	}
 	if err != nil {
 		return fmt.Errorf("reading from %s: %w", s.options.Dir, err)

@@ -22,11 +22,9 @@ const retryPause = 250 * time.Millisecond
 // synchronized by syncLogs instead of by Pebble.
 type disk struct {
 	vfs.FS
-	dir     string
-	flush   Flush
-	onStuck func(error)
-	onFail  func(error)
-	onLost  func(error)
+	diskEvents
+	dir   string
+	flush Flush
 
 	ctx     context.Context //nolint:containedctx // ends the waits of all files
 	cancel  context.CancelFunc
@@ -38,8 +36,16 @@ type disk struct {
 	logs    map[*file]struct{} // under FlushAsync, those that are open
 }
 
-func newDisk(fs vfs.FS, dir string, flush Flush, onStuck, onFail, onLost func(error)) *disk {
-	d := &disk{FS: fs, dir: dir, flush: flush, onStuck: onStuck, onFail: onFail, onLost: onLost, logs: make(map[*file]struct{})}
+// diskEvents are what a store is told of its disk.
+type diskEvents struct {
+	onStuck  func(error) // a write waits
+	onFail   func(error) // what is on the disk is not known
+	onLost   func(error) // so is Pebble's state
+	onDamage func(path, detail string)
+}
+
+func newDisk(fs vfs.FS, dir string, flush Flush, events diskEvents) *disk {
+	d := &disk{FS: fs, diskEvents: events, dir: dir, flush: flush, logs: make(map[*file]struct{})}
 	d.ctx, d.cancel = context.WithCancel(context.Background())
 	return d
 }
@@ -72,6 +78,23 @@ func (d *disk) ReuseForWrite(oldName, newName string, category vfs.DiskWriteCate
 		return err
 	})
 	return d.wrap(newName, f, err)
+}
+
+// Open is part of vfs.FS.
+func (d *disk) Open(name string, options ...vfs.OpenOption) (vfs.File, error) {
+	f, err := d.FS.Open(name, options...)
+	if err != nil || !strings.HasSuffix(name, ".blob") {
+		return f, err
+	}
+	fault, err := blobFault(f)
+	if fault != "" {
+		d.onDamage(name, fault)
+		err = errDamaged(name, fault)
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
 }
 
 // OpenDir is part of vfs.FS.

@@ -9,13 +9,16 @@
 //   - With FlushSync, what was reported as done survives kill -9 and power loss, and nobody reads a message before that.
 //     With FlushAsync it survives kill -9, because the operating system has it; a power loss may take what was reported in
 //     the last Options.FlushInterval.
-//   - Offsets of a queue are dense. Log offsets grow and are never reused by another message, with holes. Store times
-//     never decrease, whatever the clock does.
+//   - Offsets of a queue are dense, but for messages that waited for their time: the change that ends their waiting removes
+//     them. Log offsets grow and are never reused by another message, with holes. Store times never decrease, whatever the
+//     clock does.
 //   - Slices handed out are the caller's.
+//   - Nobody is told that something is stored when the store failed since it was asked for; Settled looks back to a Mark.
 //   - A full disk refuses changes with ErrFull, is noticed before Pebble notices it, and is over by itself when there is
-//     space. A disk that fails otherwise refuses everything with ErrFailed while the store opens itself again.
-//   - A folder that another process has, that was written by a newer version, that is damaged or cannot be written is not
-//     opened; the error says which and where.
+//     space. A disk that fails otherwise refuses everything with ErrFailed while the store opens itself again, and until its
+//     user has read its tables again. Reads do not hang meanwhile.
+//   - A folder that another process has, that has something else in it, that was written by a newer version, that is damaged
+//     or cannot be written is not opened; the error says which and where.
 //   - A file that is found damaged later, when something in it is read, is an error for that reader (ErrDamaged), and one line in
 //     the log. What is elsewhere is read and stored on.
 //

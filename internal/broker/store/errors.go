@@ -20,6 +20,8 @@ var (
 	ErrInUse = errors.New("another process uses it")
 	// ErrNewer says that the folder was written by a newer version.
 	ErrNewer = errors.New("it was written by a newer version")
+	// ErrForeign says that the folder has something else in it.
+	ErrForeign = errors.New("it is not a broker's")
 	// ErrDamaged says that a file is not what was written.
 	ErrDamaged = errors.New("it is damaged")
 )

@@ -71,7 +71,7 @@ func TestFullDisk_isSaidAtTheStart(t *testing.T) {
 
 func settled(s *store.Store) error {
 	result := make(chan error, 1)
-	s.Settled(func(err error) { result <- err })
+	s.Settled(s.Mark(), func(err error) { result <- err })
 	return <-result
 }
 
@@ -135,7 +135,7 @@ func TestFailedSync_opensAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fs := faultfs.New(vfs.NewMem())
 		reopened := 0
-		s := open(t, store.Options{FS: fs, Reopened: func() { reopened++ }})
+		s := open(t, store.Options{FS: fs, Reopened: func() error { reopened++; return nil }})
 		for i := range 10 {
 			put(t, s, "T", record(t, "T", fmt.Sprint(i), 0))
 		}
@@ -268,7 +268,7 @@ func TestOpen_refuses(t *testing.T) {
 		"no table":       {without(".sst"), store.ErrDamaged, "(type sstable)"},
 		"broken description": {func(t *testing.T, fs *vfs.MemFS) {
 			t.Helper()
-			spoil(t, fs, "MANIFEST-", 100)
+			spoil(t, fs, "MANIFEST-", 50)
 		}, store.ErrDamaged, "MANIFEST-"},
 		"broken log": {func(t *testing.T, fs *vfs.MemFS) {
 			t.Helper()
@@ -328,7 +328,7 @@ func without(parts ...string) func(*testing.T, *vfs.MemFS) {
 	}
 }
 
-// spoil turns the bits of one byte of each file with such a name.
+// spoil turns the bits of one byte of each file with such a name that is so long.
 func spoil(t *testing.T, fs *vfs.MemFS, part string, at int64) {
 	t.Helper()
 	names, err := fs.List("data")
@@ -337,6 +337,9 @@ func spoil(t *testing.T, fs *vfs.MemFS, part string, at int64) {
 	}
 	for _, name := range names {
 		if !strings.Contains(name, part) || strings.Contains(name, "marker") {
+			continue
+		}
+		if info, err := fs.Stat("data/" + name); err != nil || info.Size() <= at {
 			continue
 		}
 		f, err := fs.OpenReadWrite("data/"+name, vfs.WriteCategoryUnspecified)

@@ -13,15 +13,20 @@ type group struct {
 	bytes   int64
 	done    []func(error)     // guarded by the Store's mutex
 	early   bool              // the submitters were told that the disk is full; guarded likewise
-	touched map[*queue]bounds // bounds after the last change of this group
+	touched map[*queue]extent // bounds after the last change of this group
 	values  map[string][]byte // of tables by their keys, the last one of each
+
+	failures int64               // of the store before this group
+	ending   map[string]struct{} // schedule entries that it removes
+	ended    int                 // how many of them there were; known when it is stored
 }
 
-func newGroup(db *pebble.DB) *group {
-	return &group{batch: db.NewBatch(pebble.WithMaxRetainedSizeBytes(2 * maxGroup)), touched: make(map[*queue]bounds), values: make(map[string][]byte)}
+func newGroup(db *pebble.DB, failures int64) *group {
+	return &group{
+		batch:   db.NewBatch(pebble.WithMaxRetainedSizeBytes(2 * maxGroup)),
+		touched: make(map[*queue]extent), values: make(map[string][]byte), ending: make(map[string]struct{}), failures: failures,
+	}
 }
-
-// Errors of a batch that is not indexed come from its size alone, which maxGroup bounds.
 
 // An edit of a batch that is not applied yet cannot fail: it is memory, and MaxPending keeps it far below the 4 GiB at which
 // Pebble gives up. The errors that Pebble returns here are always nil.
@@ -30,7 +35,7 @@ func (g *group) set(k, v []byte)        { _ = g.batch.Set(k, v, nil) }
 func (g *group) remove(k []byte)        { _ = g.batch.Delete(k, nil) }
 func (g *group) removeFrom(a, b []byte) { _ = g.batch.DeleteRange(a, b, nil) }
 
-func (g *group) touch(q *queue) { g.touched[q] = q.bounds }
+func (g *group) touch(q *queue) { g.touched[q] = extent{q.bounds, q.era} }
 
 // message adds one message with all that belongs to it.
 func (g *group) message(number uint32, topic string, p Position, r *Record) {
@@ -53,13 +58,35 @@ func (g *group) message(number uint32, topic string, p Position, r *Record) {
 	}
 }
 
-// add adds the rest of a change.
-func (g *group) add(c *Change) {
-	for _, e := range c.Unschedule {
-		g.remove(scheduleKey(e.Due, e.LogOffset))
+// end removes a schedule entry, and the message that waited with what leads to it. The run that says where the log ends stays.
+func (g *group) end(e *Scheduled, logEnd int64) {
+	waits := scheduleKey(e.Due, e.LogOffset)
+	g.remove(waits)
+	g.ending[string(waits)] = struct{}{}
+	if e.Raw == nil || e.at.queue == 0 {
+		return // There is no message, or the caller made the entry up.
 	}
-	for _, offset := range c.EndHalves {
-		g.remove(halfKey(offset))
+	key := make([]byte, messageKeySize)
+	putMessageKey(key, e.at.queue, e.at.offset, e.entry.millis, e.entry.tagHash)
+	_ = g.batch.DeleteSized(key, uint32(len(e.Raw)), nil) //nolint:gosec // a frame is far smaller
+	for _, k := range e.Keys {
+		index := make([]byte, indexKeySize)
+		putIndexKey(index, hashOf(e.Topic, k), Position{LogOffset: e.LogOffset, StoreMillis: e.entry.millis})
+		g.remove(index)
+	}
+	if e.alone && e.LogOffset+int64(len(e.Raw)) < logEnd {
+		g.remove(logKey(e.LogOffset))
+	}
+}
+
+// countEnded counts the schedule entries that are there to be removed: two may have ended the same one, a recall and a
+// delivery. Everything that was submitted before is in db by now. One that cannot be read counts: the load of the next start
+// counts anew.
+func (g *group) countEnded(db *pebble.DB) {
+	for k := range g.ending {
+		if v, err := get(db, []byte(k)); v != nil || err != nil {
+			g.ended++
+		}
 	}
 }
 

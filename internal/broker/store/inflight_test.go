@@ -105,7 +105,7 @@ func TestOpen_refusedAgainForTheSameReason(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(s.Apply(message("x")), s.db.Set([]byte{prefixVersion}, order.AppendUint32(nil, format+1), pebble.Sync), s.Close()); err != nil {
+	if err := errors.Join(s.Apply(message("x")), s.handle.db.Set([]byte{prefixVersion}, order.AppendUint32(nil, format+1), pebble.Sync), s.Close()); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {

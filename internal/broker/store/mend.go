@@ -17,14 +17,42 @@ import (
 // apart: damage before that point is damage, behind it is what FlushAsync may lose.
 const syncedName = "SYNCED"
 
-// writeSynced notes how much of a log is on the disk.
+// temporary ends the names of files that are written whole before they take the place of another one.
+const temporary = ".tmp"
+
+// writeSynced notes how much of a log is on the disk. What was noted before stays until then: it is never torn.
 func writeSynced(fs vfs.FS, dir, log string, offset int64) error {
-	f, err := fs.Create(fs.PathJoin(dir, syncedName), vfs.WriteCategoryUnspecified)
+	path := fs.PathJoin(dir, syncedName)
+	f, err := fs.Create(path+temporary, vfs.WriteCategoryUnspecified)
 	if err != nil {
 		return err
 	}
 	_, err = io.WriteString(f, fmt.Sprintf("%s %d\n", log, offset))
-	return errors.Join(err, f.Close())
+	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	return fs.Rename(path+temporary, path)
+}
+
+// claimLog says that FlushAsync is in use. What is said already counts: until Pebble has left the log that it is of, a process
+// that is killed finds that log as the last one. One that is not spoken of was written by FlushSync, so all of it counts.
+func claimLog(fs vfs.FS, dir string) error {
+	if _, _, said, err := readSynced(fs, dir); said || err != nil {
+		return err
+	}
+	names, err := fs.List(dir)
+	if err != nil {
+		return err
+	}
+	last, _ := lastLog(names)
+	if last == "" {
+		return writeSynced(fs, dir, "none", 0)
+	}
+	info, err := fs.Stat(fs.PathJoin(dir, last))
+	if err != nil {
+		return err
+	}
+	return writeSynced(fs, dir, last, info.Size())
 }
 
 // readSynced reads what writeSynced wrote; false: the store was not used with FlushAsync. A torn file is one of offset 0.
@@ -122,8 +150,7 @@ func cutFile(fs vfs.FS, dir, name string, size int64) error {
 	if err != nil {
 		return err
 	}
-	temporary := fs.PathJoin(dir, name+".tmp")
-	to, err := fs.Create(temporary, vfs.WriteCategoryUnspecified)
+	to, err := fs.Create(fs.PathJoin(dir, name+temporary), vfs.WriteCategoryUnspecified)
 	if err != nil {
 		return errors.Join(err, from.Close())
 	}
@@ -132,7 +159,7 @@ func cutFile(fs vfs.FS, dir, name string, size int64) error {
 	if err != nil {
 		return err
 	}
-	if err := fs.Rename(temporary, fs.PathJoin(dir, name)); err != nil {
+	if err := fs.Rename(fs.PathJoin(dir, name+temporary), fs.PathJoin(dir, name)); err != nil {
 		return err
 	}
 	folder, err := fs.OpenDir(dir)

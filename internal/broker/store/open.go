@@ -18,6 +18,9 @@ const format = 1
 
 // lockFolder makes the folder and takes it for this process.
 func (s *Store) lockFolder() error {
+	if err := checkForeign(s.options.FS, s.options.Dir); err != nil {
+		return err
+	}
 	if err := s.options.FS.MkdirAll(s.options.Dir, 0o755); err != nil {
 		return plainly(err)
 	}
@@ -50,7 +53,8 @@ func isLock(err error) bool {
 
 // openDB opens Pebble and reads the bounds of the queues.
 func (s *Store) openDB() error {
-	if err := checkFiles(s.options.Dir, s.options.FS); err != nil {
+	there, err := s.checkFiles()
+	if err != nil {
 		return err
 	}
 	if err := checkRoom(s.options.FS, s.options.Dir); err != nil {
@@ -61,33 +65,50 @@ func (s *Store) openDB() error {
 		return plainly(err)
 	}
 	// From here on the files change: one that is killed now must not be told next time that they are not as they were.
-	if err := forgetClean(s.options.FS, s.options.Dir); err != nil {
+	if err := forget(s.options.FS, s.options.Dir, cleanName); err != nil {
 		return plainly(err)
 	}
 	if err := s.prepareLog(); err != nil {
-		return damage(plainly(err))
+		return s.damage(plainly(err))
 	}
-	cache := pebble.NewCache(s.options.CacheBytes)
-	defer cache.Unref()
-	db, err := openPebble(s.options.Dir, s.pebbleOptions(cache))
+	if err := noteOpening(s.options.FS, s.options.Dir); err != nil {
+		return plainly(err)
+	}
+	db, err := s.openPebble()
+	if err == nil && !there {
+		// The first log of a new folder is in an older format, in which damage in its middle looks like its end.
+		if err = db.Close(); err == nil {
+			db, err = s.openPebble()
+		}
+	}
 	if err != nil {
-		return damage(plainly(err))
+		return s.damage(plainly(err))
 	}
-	s.dbMu.Lock()
-	s.db = db
-	s.dbMu.Unlock()
+	s.handleMu.Lock()
+	s.handle = &handle{db: db}
+	s.handleMu.Unlock()
 	if err := s.load(db); err != nil {
-		return errors.Join(damage(err), s.closeDB())
+		return errors.Join(s.damage(err), s.closeDB())
+	}
+	if err := forget(s.options.FS, s.options.Dir, openingName); err != nil {
+		return errors.Join(plainly(err), s.closeDB())
 	}
 	s.disk.patient.Store(true)
 	if s.options.Flush == FlushSync {
-		return s.forgetSynced() // Pebble has moved out of the logs of before.
+		return forget(s.options.FS, s.options.Dir, syncedName) // Pebble has moved out of the logs of before.
 	}
 	return nil
 }
 
 // openPebble is pebble.Open, whose fatal errors are its errors.
-func openPebble(dir string, o *pebble.Options) (db *pebble.DB, err error) {
+func (s *Store) openPebble() (db *pebble.DB, err error) {
+	cache, scheduler := pebble.NewCache(s.options.CacheBytes), newCompactions()
+	defer cache.Unref()
+	defer func() {
+		if err != nil {
+			scheduler.Unregister()
+		}
+	}()
 	defer func() {
 		switch thrown := recover().(type) {
 		case nil:
@@ -97,10 +118,10 @@ func openPebble(dir string, o *pebble.Options) (db *pebble.DB, err error) {
 			panic(thrown)
 		}
 	}()
-	return pebble.Open(dir, o)
+	return pebble.Open(s.options.Dir, s.pebbleOptions(cache, scheduler))
 }
 
-// prepareLog repairs what FlushAsync may leave, and says that it is in use.
+// prepareLog repairs what FlushAsync may leave, and says if it is in use now.
 func (s *Store) prepareLog() error {
 	lost, err := mendLog(s.options.FS, s.options.Dir)
 	if err != nil {
@@ -111,20 +132,33 @@ func (s *Store) prepareLog() error {
 			"folder", s.options.Dir, "bytes", lost)
 	}
 	if s.options.Flush == FlushAsync {
-		return writeSynced(s.options.FS, s.options.Dir, "none", 0)
+		return claimLog(s.options.FS, s.options.Dir)
 	}
 	return nil
 }
 
-func (s *Store) forgetSynced() error {
-	err := s.options.FS.Remove(s.options.FS.PathJoin(s.options.Dir, syncedName))
+// openingName is the file that is there while Pebble opens. When that ends by an error there may be no log left, with all that it
+// had in tables; at any other time a folder without a log has lost something.
+const openingName = "OPENING"
+
+func noteOpening(fs vfs.FS, dir string) error {
+	f, err := fs.Create(fs.PathJoin(dir, openingName), vfs.WriteCategoryUnspecified)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
+}
+
+// forget removes a file of the store's own, if it is there.
+func forget(fs vfs.FS, dir, name string) error {
+	err := fs.Remove(fs.PathJoin(dir, name))
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
 	return err
 }
 
-func (s *Store) pebbleOptions(cache *pebble.Cache) *pebble.Options {
+func (s *Store) pebbleOptions(cache *pebble.Cache, scheduler *compactions) *pebble.Options {
 	o := &pebble.Options{
 		FS: s.disk, Cache: cache, Lock: s.lock, Logger: logger{s.options.Logger, s},
 		FormatMajorVersion:          pebble.FormatValueSeparation,
@@ -142,19 +176,32 @@ func (s *Store) pebbleOptions(cache *pebble.Cache) *pebble.Options {
 		}
 	}
 	o.ApplyCompressionSettings(func() pebble.DBCompressionSettings { return pebble.DBCompressionNone })
-	o.EventListener = &pebble.EventListener{DataCorruption: s.onDamage}
+	o.Experimental.CompactionScheduler = scheduler
+	o.EventListener = &pebble.EventListener{
+		DataCorruption: s.onDamage,
+		BackgroundError: func(err error) {
+			scheduler.failed()
+			s.options.Logger.Warn("writing the files anew", "folder", s.options.Dir, "error", err.Error())
+		},
+		CompactionEnd: func(c pebble.CompactionInfo) {
+			if c.Err == nil {
+				scheduler.worked()
+			}
+		},
+	}
 	return o
 }
 
-// checkFiles finds out what Pebble would take for a new store: one whose description is missing.
-func checkFiles(dir string, fs vfs.FS) error {
+// checkFiles finds out what Pebble would take for a new store, one whose description is missing, and whether there is one.
+func (s *Store) checkFiles() (there bool, err error) {
+	dir, fs := s.options.Dir, s.options.FS
 	d, err := pebble.Peek(dir, fs)
 	if err != nil {
-		return damage(plainly(err))
+		return false, s.damage(plainly(err))
 	}
 	names, err := fs.List(dir)
 	if err != nil {
-		return plainly(err)
+		return false, plainly(err)
 	}
 	logs := 0
 	for _, name := range names {
@@ -163,27 +210,39 @@ func checkFiles(dir string, fs vfs.FS) error {
 			logs++
 		}
 		if !d.Exists && (isLog || strings.HasSuffix(name, ".sst") || strings.HasSuffix(name, ".blob")) {
-			return fmt.Errorf("%w: it has %s, but the files MANIFEST-… and marker.manifest… that go with it are missing: restore the folder from a backup", ErrDamaged, name)
+			return false, fmt.Errorf("%w: it has %s, but the files MANIFEST-… and marker.manifest… that go with it are missing: restore the folder from a backup", ErrDamaged, name)
 		}
 	}
-	if d.Exists && logs == 0 {
-		return fmt.Errorf("%w: its log, a file NNNNNN.log, is missing: restore the folder from a backup", ErrDamaged)
+	if d.Exists && logs == 0 && !exists(fs, fs.PathJoin(dir, openingName)) {
+		return false, fmt.Errorf("%w: its log, a file NNNNNN.log, is missing: restore the folder from a backup", ErrDamaged)
 	}
-	return nil
+	return d.Exists, nil
 }
 
 // damage says of an error of Pebble's start what it means.
-func damage(err error) error {
+func (s *Store) damage(err error) error {
 	text := err.Error()
 	switch {
-	case errors.Is(err, ErrNewer), errors.Is(err, ErrInUse), errors.Is(err, ErrFull), errors.Is(err, os.ErrPermission):
+	case errors.Is(err, ErrNewer), errors.Is(err, ErrInUse), errors.Is(err, ErrFull), errors.Is(err, ErrForeign), errors.Is(err, os.ErrPermission):
 		return err
 	case strings.Contains(text, "unknown format major version"), strings.Contains(text, "format major version") && strings.Contains(text, "newer"):
 		return fmt.Errorf("%w of streamd, whose files this one (format %d) cannot read: use that version: %w", ErrNewer, format, err)
 	case pebble.IsCorruptionError(err), errors.Is(err, os.ErrNotExist), strings.Contains(text, "object size mismatch"):
-		return damagedFile(err)
+		return damagedFile(s.options.FS, s.options.Dir, err)
 	}
 	return err
+}
+
+// checkEmpty refuses a Pebble that something else was stored in.
+func checkEmpty(db *pebble.DB) error {
+	it, err := db.NewIter(nil)
+	if err != nil {
+		return err
+	}
+	if it.First() {
+		return errors.Join(fmt.Errorf("%w: it has tables of something else, with the key %q: choose another folder", ErrForeign, it.Key()), it.Close())
+	}
+	return ended(it, it.Error())
 }
 
 // load reads what is kept in memory.
@@ -239,7 +298,7 @@ func (s *Store) loadLogLocked(db *pebble.DB) error {
 		s.nextLog = int64(order.Uint64(k[1:])) + int64(r.bytes)
 		s.clock.atLeast(r.millis)
 	}
-	return errors.Join(it.Error(), it.Close())
+	return ended(it, it.Error())
 }
 
 // checkFormat refuses a newer format and writes this one into a new store.
@@ -249,6 +308,9 @@ func checkFormat(db *pebble.DB) error {
 	case err != nil:
 		return err
 	case v == nil:
+		if err := checkEmpty(db); err != nil {
+			return err
+		}
 		return db.Set([]byte{prefixVersion}, order.AppendUint32(nil, format), pebble.Sync)
 	case len(v) != 4:
 		return fmt.Errorf("%w: its format version is %q", ErrDamaged, v)

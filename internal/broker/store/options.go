@@ -52,11 +52,15 @@ type Options struct {
 	// RetainEvery is how often messages are expired, once a minute by default.
 	RetainEvery time.Duration
 	// Reopened is told when the store has opened itself again after a failure, before it takes anything new. What was
-	// not reported as done may be there or not: tables that were read are to be read again.
-	Reopened func()
+	// not reported as done may be there or not: tables that were read are to be read again. While that fails, which its error
+	// says, the store goes on refusing everything and tries again.
+	Reopened func() error
 	// Resumed is told when something was stored although its submitter was told that it was not, and after Reopened.
 	Resumed func()
-	Logger  *slog.Logger // by default nothing is logged
+	// Suspended is for how long the machine has slept, of which Go's monotonic clock knows nothing. By default the system
+	// says so, where it can.
+	Suspended func() time.Duration
+	Logger    *slog.Logger // by default nothing is logged
 }
 
 func (o Options) withDefaults() Options {
@@ -74,7 +78,10 @@ func (o Options) withDefaults() Options {
 		o.Resumed = func() {}
 	}
 	if o.Reopened == nil {
-		o.Reopened = func() {}
+		o.Reopened = func() error { return nil }
+	}
+	if o.Suspended == nil {
+		o.Suspended = suspended
 	}
 	return o
 }

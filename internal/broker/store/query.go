@@ -2,7 +2,6 @@ package store
 
 import (
 	"bytes"
-	"errors"
 
 	"github.com/cockroachdb/pebble/v2"
 )
@@ -16,7 +15,7 @@ func (s *Store) Query(topic, key string, begin, end int64, limit int, has func(r
 		if err != nil {
 			return err
 		}
-		defer func() { err = errors.Join(err, it.Close()) }()
+		defer func() { err = ended(it, err) }()
 		for ok := it.Last(); ok && len(raws) < limit; {
 			hour := min(order.Uint32(it.Key()[1:]), hourOf(end))
 			if hour < hourOf(begin) {

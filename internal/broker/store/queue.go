@@ -1,8 +1,6 @@
 package store
 
 import (
-	"errors"
-
 	"github.com/cockroachdb/pebble/v2"
 )
 
@@ -25,6 +23,33 @@ type queue struct {
 	bounds        // as submitted
 	visible int64 // the next offset of what is stored
 	oldest  int64 // log offset of the first message, or less; retention's
+	era     int   // how often its end was cut off
+	told    int   // the era of what is stored
+	cut     int64 // the lowest end since told
+}
+
+// extent is the bounds of a queue after a change, and in which era that was.
+type extent struct {
+	bounds
+	era int
+}
+
+// stored makes what is stored visible. What was submitted before the queue's end was cut off, and lies behind that, is not:
+// until the cut is stored too it would be read in the place of what comes after it.
+func (q *queue) stored(x extent) {
+	q.told = x.era
+	if q.visible = x.next; x.era != q.era {
+		q.visible = min(x.next, q.cut)
+	}
+}
+
+// cutAt takes the end off at next.
+func (q *queue) cutAt(next int64) {
+	if q.told == q.era || next < q.cut {
+		q.cut = next
+	}
+	q.era++
+	q.next, q.visible = next, min(q.visible, next)
 }
 
 func (s *Store) findLocked(topic string, id int32) *queue {
@@ -80,7 +105,7 @@ func (s *Store) Log() (first, next int64, err error) {
 		if err != nil {
 			return err
 		}
-		defer func() { err = errors.Join(err, it.Close()) }()
+		defer func() { err = ended(it, err) }()
 		if it.First() {
 			first = int64(order.Uint64(it.Key()[1:]))
 		}
@@ -121,7 +146,7 @@ func (s *Store) Truncate(topic string, queueID int32, next int64, done func(erro
 		}
 		next = max(next, q.first)
 		g.removeFrom(appendMessagePrefix(nil, q.number, next), appendMessagePrefix(nil, q.number+1, 0))
-		q.next, q.visible = next, min(q.visible, next)
+		q.cutAt(next)
 		g.touch(q)
 	})
 }

@@ -1,8 +1,6 @@
 package store
 
 import (
-	"errors"
-
 	"github.com/cockroachdb/pebble/v2"
 )
 
@@ -72,7 +70,7 @@ func take(db *pebble.DB, number uint32, r *Result, offset int64, limits Limits, 
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, it.Close()) }()
+	defer func() { err = ended(it, err) }()
 	scan, next := max(limits.Scan, limits.Messages, 1), offset
 	var arena arena
 	for ok := it.First(); ok && scan > 0; ok = it.Next() {
@@ -139,7 +137,7 @@ func entry(db *pebble.DB, number uint32, offset int64, value bool) (k entryKey, 
 	if err != nil {
 		return k, nil, false, err
 	}
-	defer func() { err = errors.Join(err, it.Close()) }()
+	defer func() { err = ended(it, err) }()
 	if !it.First() {
 		return k, nil, false, it.Error()
 	}
@@ -173,7 +171,7 @@ func (s *Store) Messages(topic string, queueID int32, from int64, limit int) ([]
 		if err != nil {
 			return err
 		}
-		defer func() { err = errors.Join(err, it.Close()) }()
+		defer func() { err = ended(it, err) }()
 		for ok := it.First(); ok; ok = it.Next() {
 			raw, err := it.ValueAndErr()
 			if err != nil {

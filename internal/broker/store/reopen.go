@@ -19,43 +19,44 @@ func (s *Store) reopen() {
 		case <-s.ctx.Done():
 			timer.Stop()
 			return
-		}
-		s.mu.Lock()
-		lost := s.lost
-		s.mu.Unlock()
-		if lost {
+		case <-s.gone:
+			timer.Stop()
 			return
 		}
 		if err := s.closeDB(); err != nil {
 			s.options.Logger.Warn("closing the failed store", "folder", s.options.Dir, "error", err.Error())
 		}
+		before := s.failedSoOften()
 		if err := s.openDB(); err != nil {
 			s.options.Logger.Warn("opening the store again", "folder", s.options.Dir, "error", err.Error())
 			continue
 		}
+		if err := s.options.Reopened(); err != nil {
+			s.options.Logger.Error("reading the tables again: everything is refused until that works", "folder", s.options.Dir, "error", err.Error())
+			continue
+		}
+		if !s.recovered(before) {
+			continue
+		}
 		s.options.Logger.Info("the store is open again", "folder", s.options.Dir)
-		s.options.Reopened()
-		s.mu.Lock()
-		s.failed = nil
-		s.mu.Unlock()
 		s.options.Resumed()
 		return
 	}
 }
 
-func (s *Store) closeDB() error {
+// recovered takes changes again, unless the store has failed once more since it had failed so often.
+func (s *Store) recovered(failures int64) bool {
 	s.mu.Lock()
-	lost := s.lost
-	s.mu.Unlock()
-	if lost {
-		return nil // It may never return.
+	defer s.mu.Unlock()
+	if s.lost || s.failures != failures {
+		return false
 	}
-	s.dbMu.Lock()
-	defer s.dbMu.Unlock()
-	if s.db == nil {
-		return nil
-	}
-	err := s.db.Close()
-	s.db = nil
-	return err
+	s.failed = nil
+	return true
+}
+
+func (s *Store) failedSoOften() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.failures
 }

@@ -1,7 +1,6 @@
 package store
 
 import (
-	"errors"
 	"math"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -65,7 +64,7 @@ func (s *Store) cut(now int64) (c cut, err error) {
 		if err != nil {
 			return err
 		}
-		defer func() { err = errors.Join(err, it.Close()) }()
+		defer func() { err = ended(it, err) }()
 		if it.Last() {
 			// All of it, if none is young enough. What is on its way into the log now is not: its log offsets are given
 			// already, and by the time the queues are cut it may have arrived.

@@ -1,8 +1,6 @@
 package store
 
 import (
-	"errors"
-
 	"github.com/cockroachdb/pebble/v2"
 )
 
@@ -11,6 +9,13 @@ type Scheduled struct {
 	Due       int64 // milliseconds since 1970, by the store's clock
 	LogOffset int64
 	Raw       []byte
+	// Topic and Keys are for the caller to fill in before a Change ends it: what Query found the message by.
+	Topic string
+	Keys  []string
+
+	at    place
+	entry entryKey
+	alone bool // it is a run of the log of its own
 }
 
 // Scheduled returns the messages that are due at until or before, in order of time and then of arrival, from a due time on,
@@ -43,7 +48,7 @@ func (s *Store) schedule(from, until int64, more func(e Scheduled) bool) (next i
 		if err != nil {
 			return err
 		}
-		defer func() { err = errors.Join(err, it.Close()) }()
+		defer func() { err = ended(it, err) }()
 		for ok, on := it.First(), true; ok; ok = it.Next() {
 			e := Scheduled{Due: int64(order.Uint64(it.Key()[1:])), LogOffset: int64(order.Uint64(it.Key()[9:]))}
 			if e.Due > until || !on {
@@ -54,7 +59,7 @@ func (s *Store) schedule(from, until int64, more func(e Scheduled) bool) (next i
 			if err != nil {
 				return err
 			}
-			if e.Raw, err = kept(db, v, e.LogOffset); err != nil {
+			if err := e.read(db, v); err != nil {
 				return err
 			}
 			on = more(e)
@@ -64,17 +69,20 @@ func (s *Store) schedule(from, until int64, more func(e Scheduled) bool) (next i
 	return next, err
 }
 
-// kept reads the message that an entry of the schedule is of; nil when its topic was deleted or its queue cut.
-func kept(db *pebble.DB, value []byte, logOffset int64) ([]byte, error) {
+// read reads the message that an entry of the schedule is of; none when its topic was deleted or its queue cut.
+func (e *Scheduled) read(db *pebble.DB, value []byte) error {
 	p, ok := readPlace(value)
 	if !ok {
-		return nil, nil
+		return nil
 	}
-	_, raw, found, err := entry(db, p.queue, p.offset, true)
-	if err != nil || !found || logOffsetOf(raw) != logOffset {
-		return nil, err
+	k, raw, found, err := entry(db, p.queue, p.offset, true)
+	if err != nil || !found || logOffsetOf(raw) != e.LogOffset {
+		return err
 	}
-	return raw, nil
+	e.Raw, e.at, e.entry = raw, p, k
+	base, r, ok, err := runAt(db, e.LogOffset)
+	e.alone = ok && base == e.LogOffset && r.count == 1
+	return err
 }
 
 // CountScheduled is how many messages wait.

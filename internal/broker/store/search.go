@@ -60,7 +60,7 @@ func (s *Store) find(number uint32, b bounds, is func(k entryKey, raw []byte) bo
 		if err != nil {
 			return err
 		}
-		defer func() { err = errors.Join(err, it.Close()) }()
+		defer func() { err = ended(it, err) }()
 		n := sort.Search(int(b.next-b.first), func(i int) bool {
 			if err != nil || !it.SeekGE(appendMessagePrefix(nil, number, b.first+int64(i))) {
 				return true
@@ -102,7 +102,7 @@ func runAt(db *pebble.DB, logOffset int64) (base int64, r run, ok bool, err erro
 	if err != nil {
 		return 0, run{}, false, err
 	}
-	defer func() { err = errors.Join(err, it.Close()) }()
+	defer func() { err = ended(it, err) }()
 	if !it.Last() {
 		return 0, run{}, false, it.Error()
 	}
@@ -127,7 +127,7 @@ func (s *Store) inRun(db *pebble.DB, r run, logOffset int64) (raw []byte, found 
 	if err != nil {
 		return nil, false, err
 	}
-	defer func() { err = errors.Join(err, it.Close()) }()
+	defer func() { err = ended(it, err) }()
 	for ok := it.First(); ok; ok = it.Next() {
 		v, err := it.ValueAndErr()
 		if err != nil {

@@ -25,9 +25,10 @@ type Store struct {
 	ctx     context.Context //nolint:containedctx // ends the goroutines
 	cancel  context.CancelFunc
 	running sync.WaitGroup
+	gone    chan struct{} // closed when the store has failed for good
 
-	dbMu sync.RWMutex // held for reading by who uses db
-	db   *pebble.DB
+	handleMu sync.Mutex
+	handle   *handle // nil while Pebble is not open
 
 	damaged sync.Map // paths of files that the operator was told of
 
@@ -48,6 +49,7 @@ type Store struct {
 	lazy       map[string][]byte
 	lazyTimer  *time.Timer
 	failed     error // why nothing is taken; nil when it is
+	failures   int64 // how often it has failed
 	lost       bool  // failed for good
 	closed     bool
 }
@@ -56,10 +58,10 @@ type Store struct {
 func Open(o Options) (*Store, error) {
 	o = o.withDefaults()
 	s := &Store{
-		options: o, clock: newClock(), wake: make(chan struct{}, 1), stored: make(chan *group, 1),
-		lazy: make(map[string][]byte),
+		options: o, clock: newClock(o.Suspended), wake: make(chan struct{}, 1), stored: make(chan *group, 1),
+		lazy: make(map[string][]byte), gone: make(chan struct{}),
 	}
-	s.disk = newDisk(o.FS, o.Dir, o.Flush, s.onStuck, s.fail, s.failForGood)
+	s.disk = newDisk(o.FS, o.Dir, o.Flush, diskEvents{s.onStuck, s.fail, s.failForGood, s.tellDamage})
 	s.space = space{fs: o.FS, dir: o.Dir, least: o.MinFree}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	if err := s.lockFolder(); err != nil {
@@ -98,13 +100,31 @@ func (s *Store) Close() error {
 		s.disk.cancel() // What waits for the disk will not be stored.
 	}
 	s.cancel()
-	s.running.Wait()
+	s.ended()
 	s.disk.cancel()
 	err := s.closeDB()
 	if err == nil && s.failure() == nil {
 		err = writeClean(s.options.FS, s.options.Dir)
 	}
-	return errors.Join(err, s.lock.Close())
+	select {
+	case <-s.gone:
+		return err // Pebble may still write. The lock keeps this process from opening the folder once more.
+	default:
+		return errors.Join(err, s.lock.Close())
+	}
+}
+
+// ended waits for the store's goroutines, unless Pebble is in a state in which it may hold some of them for ever.
+func (s *Store) ended() {
+	all := make(chan struct{})
+	go func() {
+		s.running.Wait()
+		close(all)
+	}()
+	select {
+	case <-all:
+	case <-s.gone:
+	}
 }
 
 // Err is why the store takes nothing at present; nil when it does.
