@@ -3,6 +3,7 @@ package runtime
 import (
 	"encoding/json"
 	"errors"
+	"strconv"
 	"time"
 
 	"github.com/streamd/streamd/allocate"
@@ -62,7 +63,7 @@ func (m *member) runningInfo(bool) *wire.ConsumerRunningInfo {
 		Queues: wire.QueueTable[wire.ProcessQueueInfo]{}, PopTable: wire.QueueTable[wire.PopProcessQueueInfo]{},
 		Status: map[string]wire.ConsumeStatus{}, UserConsumerInfo: map[string]string{},
 		Properties: map[string]string{
-			wire.RunningConsumeType: "CONSUME_PASSIVELY", wire.RunningOrderly: "false", wire.RunningVersion: "V4_9_8",
+			wire.RunningConsumeType: "CONSUME_PASSIVELY", wire.RunningOrderly: strconv.FormatBool(m.s.config().Order.ordered()), wire.RunningVersion: "V4_9_8",
 			allocate.PropertyStreamd: m.s.rt.Version,
 		},
 	}
@@ -96,11 +97,15 @@ func addProcessQueue(info *wire.ConsumerRunningInfo, q *QueueStatus) {
 		return
 	}
 	key := wire.MessageQueue{Topic: q.Queue.Topic, BrokerName: q.Queue.Broker, QueueID: q.Queue.ID}
-	info.Queues[key] = wire.ProcessQueueInfo{
+	p := wire.ProcessQueueInfo{
 		CachedCount: int32(min(q.Messages, 1<<30)), CachedMiB: int32(q.Bytes >> 20), //nolint:gosec // bounded by the window
 		CachedMinOffset: q.Safe, CachedMaxOffset: max(q.Safe, q.Next-1), CommitOffset: q.Committed, Locked: true,
 		Dropped: q.State == string(group.Draining), LastPullMillis: millis(q.LastPull), LastConsumeMillis: millis(q.LastPull),
 	}
+	if q.Phase == queue.PhaseLocking || q.Lock.Held { // an ordered queue
+		p.Locked, p.LastLockMillis = q.Lock.Held, millis(q.Lock.At)
+	}
+	info.Queues[key] = p
 }
 
 func millis(t time.Time) int64 {
@@ -109,6 +114,9 @@ func millis(t time.Time) int64 {
 	}
 	return t.UnixMilli()
 }
+
+// peerHeads bounds how many heads a member tells the others of: the answer is one frame.
+const peerHeads = 50
 
 func (m *member) peerInfo(st *StreamStatus) PeerInfo {
 	p := PeerInfo{
@@ -123,6 +131,9 @@ func (m *member) peerInfo(st *StreamStatus) PeerInfo {
 	if m.s.config().Broadcasting {
 		p.Strategy = ""
 	}
+	if p.Locks, p.Heads = st.LocksHeld, st.Heads[:min(len(st.Heads), peerHeads)]; st.Order.ordered() {
+		p.Order = st.Order
+	}
 	select {
 	case <-m.stops:
 		p.State = "stopping"
@@ -132,7 +143,7 @@ func (m *member) peerInfo(st *StreamStatus) PeerInfo {
 		q := &st.Queues[i]
 		pq := PeerQueue{
 			Topic: q.Queue.Topic, Broker: q.Queue.Broker, ID: q.Queue.ID, State: q.State, Epoch: q.Epoch, Committed: q.Committed,
-			Safe: q.Safe, InFlight: q.InFlight, Messages: q.Messages, Bytes: q.Bytes, Span: q.Span, OldestMS: q.Oldest.Milliseconds(),
+			Safe: q.Safe, InFlight: q.InFlight, Locked: q.Lock.Held, Messages: q.Messages, Bytes: q.Bytes, Span: q.Span, OldestMS: q.Oldest.Milliseconds(),
 		}
 		if q.Hold.Held() {
 			pq.Hold = &q.Hold
@@ -154,7 +165,7 @@ func (m *member) consumeDirectly(msg *wire.Message, broker string) *wire.Consume
 	m.s.sink.Offer(own, one)
 	timer := time.NewTimer(directLimit)
 	defer timer.Stop()
-	res := &wire.ConsumeDirectlyResult{AutoCommit: true}
+	res := &wire.ConsumeDirectlyResult{AutoCommit: true, Order: m.s.config().Order.ordered()}
 	select {
 	case v := <-answer:
 		res.Result, res.Remark = directResult(v)

@@ -61,6 +61,7 @@ type StreamConfig struct {
 	Retry          Retry
 	OnExhausted    OnExhausted
 	HandlerDown    HandlerDown
+	Order          Order // empty = none
 	OutputTopic    string
 	// FailureTopic takes failure records; "" = STREAMD_FAILURES, "-" = none.
 	FailureTopic string
@@ -101,7 +102,12 @@ type Window struct {
 type Retry struct {
 	MaxRetries int             // as RocketMQ counts: 16 = 17 deliveries. 0 = the first failure is the last; -1 = 16
 	Levels     []time.Duration // the broker's delay levels; nil = RocketMQ's 18
+	Backoff    Backoff         // of tries in place
 }
+
+// Backoff paces the tries of a message in place, in streams that send nothing back: First after its first failure, twice as
+// long after each further one, at most Most.
+type Backoff = settle.Backoff
 
 // OnExhausted is what becomes of a message whose retries are used up.
 type OnExhausted string
@@ -147,6 +153,8 @@ const (
 	defaultCommitEvery = time.Second
 	defaultCommitCount = 1000
 	defaultHandlerHold = 60 * time.Second
+	defaultFirstPause  = time.Second
+	defaultMostPause   = 30 * time.Second
 	drainMargin        = 5 * time.Second
 	creditBatches      = 8
 	blockPause         = 30 * time.Second
@@ -204,6 +212,9 @@ func withStreamDefaults(s StreamConfig) StreamConfig {
 	}
 	preset(&s.OnExhausted, DeadLetter)
 	preset(&s.HandlerDown.Hold, defaultHandlerHold)
+	preset(&s.Order, OrderNone)
+	preset(&s.Retry.Backoff.First, defaultFirstPause)
+	preset(&s.Retry.Backoff.Most, max(defaultMostPause, s.Retry.Backoff.First))
 	preset(&s.FailureTopic, settle.DefaultFailureTopic)
 	preset(&s.DrainLimit, s.Deadline+drainMargin)
 	preset(&s.Pull.Messages, defaultPull)
@@ -305,6 +316,14 @@ func (s *StreamConfig) checkNumbers() (errs []error) {
 	if !slices.IsSorted(s.Retry.Levels) {
 		errs = append(errs, errors.New("retry.levels have to ascend, as the broker's messageDelayLevel does"))
 	}
+	switch s.Order {
+	case OrderNone, OrderQueue, OrderKey:
+	default:
+		errs = append(errs, fmt.Errorf("order is %q; it is none, queue or key", s.Order))
+	}
+	if b := s.Retry.Backoff; b.First < 0 || b.Most < b.First {
+		errs = append(errs, fmt.Errorf("retry.backoff goes from %s to %s; it has to ascend", b.First, b.Most))
+	}
 	switch s.OnExhausted {
 	case DeadLetter, Block, Skip:
 	default:
@@ -333,9 +352,8 @@ func parseTags(expression string) (map[string]struct{}, error) {
 }
 
 func (s *StreamConfig) policy() *settle.Policy {
-	p := &settle.Policy{Group: s.Group, MaxRetries: s.Retry.MaxRetries, Levels: s.Retry.Levels, OutputTopic: s.OutputTopic, BlockPause: blockPause}
+	p := &settle.Policy{Group: s.Group, MaxRetries: s.Retry.MaxRetries, Levels: s.Retry.Levels, OutputTopic: s.OutputTopic, BlockPause: blockPause, Backoff: s.Retry.Backoff}
 	p.InPlace, p.NoDeadLetters = s.Broadcasting, s.Broadcasting
-	p.Backoff = settle.Backoff{First: time.Second, Most: 30 * time.Second}
 	switch s.OnExhausted {
 	case Block:
 		p.OnExhausted = settle.ExhaustedBlock
@@ -379,6 +397,8 @@ type scalars struct {
 	deadline, drain                                                          time.Duration
 	exhausted                                                                OnExhausted
 	handlerDown                                                              HandlerDown
+	order                                                                    Order
+	backoff                                                                  Backoff
 	pull                                                                     Pull
 	commit                                                                   Commit
 }
@@ -388,7 +408,7 @@ func (s *StreamConfig) scalars() scalars {
 		broadcasting: s.Broadcasting, name: s.Name, broker: s.Broker, group: s.Group, fallback: s.Fallback, handler: s.Handler, handlerVersion: s.HandlerVersion,
 		output: s.OutputTopic, failures: s.FailureTopic, start: s.StartFrom, uncovered: s.AllowUncovered, concurrency: s.Concurrency,
 		shards: s.Shards, credits: s.Credits, maxRetries: s.Retry.MaxRetries, batch: s.Batch, window: s.Window, deadline: s.Deadline,
-		drain: s.DrainLimit, exhausted: s.OnExhausted, handlerDown: s.HandlerDown, pull: s.Pull, commit: s.Commit,
+		order: s.Order, backoff: s.Retry.Backoff, drain: s.DrainLimit, exhausted: s.OnExhausted, handlerDown: s.HandlerDown, pull: s.Pull, commit: s.Commit,
 	}
 }
 

@@ -63,7 +63,7 @@ type member struct {
 	overlaps overlaps
 }
 
-type change struct{ subscriptions, strategy bool }
+type change struct{ subscriptions, strategy, order bool }
 
 func newMember(s *stream) *member {
 	m := &member{
@@ -425,6 +425,9 @@ func (m *member) change(ctx context.Context, c change) group.Input {
 	}
 	for _, w := range m.allWorkers() {
 		w.Refresh()
+	}
+	if c.order {
+		return group.Input{Kind: group.InRestart}
 	}
 	if c.subscriptions || c.strategy {
 		return group.Input{Kind: group.InReload}

@@ -27,6 +27,9 @@ type PeerInfo struct {
 	Plugin   string                `json:"plugin,omitempty"`
 	PID      int                   `json:"plugin_pid,omitempty"`
 	Lanes    int                   `json:"lanes"`
+	Order    Order                 `json:"order,omitempty"` // queue or key
+	Locks    int                   `json:"locks,omitempty"` // queue locks held
+	Heads    []Head                `json:"heads,omitempty"` // the first of the failed messages that are tried in place
 	Holds    []Hold                `json:"holds,omitempty"`
 	Queues   map[string]PeerQueue  `json:"queues"` // by Queue.String
 	Counters map[string]uint64     `json:"counters,omitempty"`
@@ -47,6 +50,7 @@ type PeerQueue struct {
 	Messages  int    `json:"messages"`
 	Bytes     int64  `json:"bytes"`
 	Span      int64  `json:"span"`
+	Locked    bool   `json:"locked,omitempty"`    // the broker's lock of an ordered queue is held
 	OldestMS  int64  `json:"oldest_ms,omitempty"` // age of the message that holds the offset
 	Hold      *Hold  `json:"hold,omitempty"`
 }

@@ -39,6 +39,11 @@ type Broker interface {
 	MaxOffset(ctx context.Context, q sdk.Queue) (int64, error)
 	OffsetAt(ctx context.Context, q sdk.Queue, at time.Time) (int64, error)
 
+	// LockQueues asks brokers to reserve queues of a group for this client for 60 s (41), or to renew that, and returns those
+	// that are; UnlockQueues gives them free (42). Queues of brokers that did not answer are in the error.
+	LockQueues(ctx context.Context, group string, queues []sdk.Queue) ([]sdk.Queue, error)
+	UnlockQueues(ctx context.Context, group string, queues []sdk.Queue) error
+
 	// Pull returns within the request's Hold and some seconds, whatever the broker does: the engine sets no limit of its
 	// own, because a timer for each of thousands of pulls a second is a twentieth of a drain's CPU.
 	Pull(ctx context.Context, req *rocketmq.PullRequest) (*rocketmq.PullResult, error)

@@ -3,6 +3,7 @@ package runtime
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 
 	"github.com/streamd/streamd/internal/frame"
 	"github.com/streamd/streamd/runtime/internal/dispatch"
@@ -17,9 +18,11 @@ type sink struct {
 	mu      sync.Mutex      // held for memory work only
 	ctx     context.Context //nolint:containedctx // the life of the dispatchers, ended by the stream
 	current *dispatch.Dispatcher
+	next    *dispatch.Dispatcher // of an ordered stream: it begins once nothing of current is out
 	older   []*dispatch.Dispatcher
 	running sync.WaitGroup
 	past    dispatch.Counters // of dispatchers that have ended
+	strands atomic.Uint32     // the last number of a strand
 }
 
 func newSink(s *stream) *sink {
@@ -45,7 +48,7 @@ func (k *sink) dispatcher() *dispatch.Dispatcher {
 			return l, nil
 		},
 		Settle: k.s.settler.Submit, Hooks: newHooks(k.s), Now: k.s.rt.Now, Logger: k.s.log,
-		Move: k.again,
+		Move: k.move, Numbers: &k.strands,
 	})
 }
 
@@ -60,11 +63,15 @@ func (k *sink) start(ctx context.Context) {
 func (k *sink) wait() { k.running.Wait() }
 
 // replace opens the lanes of the present config and lets the old dispatcher end when what it has out is answered; what
-// it has not sent moves over at once.
-func (k *sink) replace() {
+// it has not sent moves over at once, or in an ordered stream when nothing is out: no strand is at two handlers.
+func (k *sink) replace(ordered bool) {
 	next := k.dispatcher()
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	if ordered || k.next != nil {
+		k.replaceLater(next)
+		return
+	}
 	old, ctx := k.current, k.ctx
 	k.current = next
 	k.older = append(k.older, old)
@@ -80,6 +87,27 @@ func (k *sink) replace() {
 				break
 			}
 		}
+		addDispatch(&k.past, old.Status().Counters)
+	})
+}
+
+// replaceLater lets next take over once nothing of the old dispatcher is out; mu is held. Of several that come meanwhile
+// the last does.
+func (k *sink) replaceLater(next *dispatch.Dispatcher) {
+	waiting, old, ctx := k.next, k.current, k.ctx
+	k.next = next
+	k.running.Go(func() { next.Run(ctx) })
+	if waiting != nil {
+		waiting.Surrender(0) // it has nothing
+		return
+	}
+	old.Quiesce(k.s.config().DrainLimit)
+	k.running.Go(func() {
+		<-old.Done()
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		k.current, k.next = k.next, nil
+		k.current.TakeOver(old.Left())
 		addDispatch(&k.past, old.Status().Counters)
 	})
 }
@@ -100,12 +128,15 @@ func (k *sink) Offer(o *queue.Ownership, ds []queue.Delivery) {
 // Revoke implements queue.Sink.
 func (k *sink) Revoke(o *queue.Ownership, cut bool) {
 	k.mu.Lock()
-	all := append([]*dispatch.Dispatcher{k.current}, k.older...)
-	k.mu.Unlock()
-	for _, d := range all {
+	for _, d := range append([]*dispatch.Dispatcher{k.current}, k.older...) {
 		d.Revoke(o, cut)
 	}
+	k.mu.Unlock()
+	k.s.settler.Release(o)
 }
+
+// move takes what an older dispatcher has not sent.
+func (k *sink) move(one *queue.Delivery) { k.with(func(d *dispatch.Dispatcher) { d.Move(one) }) }
 
 func (k *sink) again(one *queue.Delivery) { k.with(func(d *dispatch.Dispatcher) { d.Again(one) }) }
 

@@ -45,6 +45,8 @@ const (
 	HoldExhausted      = queue.HoldExhausted
 	HoldDraining       = queue.HoldDraining
 	HoldCommit         = queue.HoldCommit
+	HoldInPlace        = queue.HoldInPlace
+	HoldLock           = queue.HoldLock
 )
 
 // Status is a reading of the whole engine.
@@ -68,6 +70,9 @@ type StreamStatus struct {
 	Ready                        int            // messages that wait for a lane
 	Suspects                     int            // messages that wait to be tried alone
 	Settling                     int            // verdicts that are not durable yet
+	Order                        Order
+	LocksHeld                    int    // of the queues of an ordered stream
+	Heads                        []Head // failed messages that are tried again in place, at most 1,000
 	BytesUsed, BytesLimit        int64
 	Holds                        []Hold // what holds the stream as a whole
 	Counters                     Counters
@@ -128,6 +133,8 @@ func (s *stream) status() StreamStatus {
 		BytesUsed: s.budget.Used(), BytesLimit: s.budget.Limit(),
 	}
 	s.member.read(&st)
+	st.Order, st.LocksHeld, st.Heads = c.Order, locksHeld(st.Queues), s.settler.Heads()
+	st.showHeads(s.rt.Now())
 	st.Counters.Dispatch, st.Counters.Settle = d.Counters, settled
 	st.Counters.FailuresStored, st.Counters.FailuresInFile, st.Counters.FailuresNotRecorded = s.recorder.Counts()
 	now := s.rt.Now()

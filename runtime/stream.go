@@ -13,6 +13,7 @@ import (
 	"github.com/streamd/streamd/internal/rocketmq"
 	"github.com/streamd/streamd/internal/rocketmq/wire"
 	"github.com/streamd/streamd/runtime/internal/dispatch"
+	"github.com/streamd/streamd/runtime/internal/lease"
 	"github.com/streamd/streamd/runtime/internal/queue"
 	"github.com/streamd/streamd/runtime/internal/settle"
 )
@@ -29,11 +30,14 @@ type stream struct {
 	policy   atomic.Pointer[settle.Policy]
 	settings atomic.Pointer[map[string]*queue.Settings] // by topic
 	retryOff atomic.Bool
-	version  atomic.Int64 // of the subscriptions
+	// placeUntil is until when failed messages are tried in place after the stream's order was taken off.
+	placeUntil atomic.Pointer[time.Time]
+	version    atomic.Int64 // of the subscriptions
 
 	offsets  Offsets // of a stream that broadcasts, from its start on; else nil
 	sink     *sink
 	settler  *settle.Settler
+	keeper   *lease.Keeper
 	recorder *settle.Recorder
 	member   *member
 
@@ -52,9 +56,11 @@ func newStream(rt Config, c StreamConfig, process *queue.Budget) *stream {
 	s.recorder = settle.NewRecorder(s.recorderConfig(c))
 	s.settler = settle.New(settle.Config{
 		Policy: s.policy.Load, Broker: s.broker, RetryOff: s.retryOff.Load, Again: func(d *queue.Delivery) { s.sink.again(d) },
+		Done:   func(o *queue.Ownership, strand uint32) { s.sink.done(o, strand) },
 		Failed: func(d *queue.Delivery, v frame.Verdict, by *frame.LaneInfo) { s.failed(d, v, by, rt.Now()) },
 		Now:    rt.Now, Logger: s.log,
 	})
+	s.keeper = s.newKeeper()
 	s.sink = newSink(s)
 	s.member = newMember(s)
 	return s
@@ -65,7 +71,7 @@ func (s *stream) config() *StreamConfig { return s.current.Load() }
 // use makes c the stream's config for everything that reads it at each use.
 func (s *stream) use(c StreamConfig) {
 	old := s.current.Load()
-	s.policy.Store(c.policy())
+	s.policy.Store(s.policyOf(&c))
 	if old == nil || !sameSubscriptions(old, &c) {
 		s.version.Store(max(s.rt.Now().UnixMilli(), s.version.Load()+1))
 	}
@@ -138,6 +144,7 @@ func (s *stream) start(ctx context.Context) error {
 	parts, end := context.WithCancel(context.WithoutCancel(ctx)) // the parts outlive the start
 	s.endParts = end
 	s.parts.Go(func() { s.settler.Run(parts) })
+	s.parts.Go(func() { s.keeper.Run(parts) })
 	s.parts.Go(func() { s.recorder.Run(parts) })
 	s.sink.start(parts)
 	life, cut := context.WithCancelCause(context.WithoutCancel(ctx))
@@ -192,11 +199,14 @@ func (s *stream) apply(c StreamConfig) {
 	lanes := old.sameLanes(&c)
 	s.use(c)
 	if !lanes {
-		s.sink.replace()
+		s.sink.replace(old.Order.ordered() || c.Order.ordered())
 	} else {
 		s.sink.configure(dispatchSettings(&c))
 	}
 	s.member.changed(!subscribed, !strategy)
+	if old.Order != c.Order {
+		s.reorder(old.Order, c.Order)
+	}
 }
 
 func dispatchSettings(c *StreamConfig) dispatch.Settings {
@@ -215,6 +225,7 @@ func (s *stream) queueConfig(q Queue, epoch uint64, released func(queue.Report))
 			return s.queueSettings(s.config(), rocketmq.Subscription{Topic: q.Topic, Expression: "*", Type: rocketmq.FilterTag})
 		},
 		Broker: s.broker, Budget: s.budget, Sink: s.sink, Newness: s.member.newness, Now: s.rt.Now, Rand: s.rt.Rand, Logger: s.log,
+		Order: c.Order.ofQueue(), Locks: s.locks(c),
 		Released: released, Owned: func() int { return int(s.member.owned.Load()) },
 	}
 	if s.offsets != nil {

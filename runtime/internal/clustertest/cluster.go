@@ -37,6 +37,7 @@ type Cluster struct {
 	arrived chan struct{} // closed and replaced at each arrival and reset
 	Pulls   map[sdk.Queue]int
 	most    map[sdk.Queue]int
+	locks   map[string]map[sdk.Queue]queueLock // by group
 }
 
 // Broker is the name of the one broker.
@@ -68,6 +69,7 @@ func New() *Cluster {
 	return &Cluster{
 		topics: map[string]*topic{}, groups: map[string]*groupState{}, offsets: map[string]map[sdk.Queue]int64{},
 		resets: map[string]map[sdk.Queue]int64{}, log: map[int64]*record{}, arrived: make(chan struct{}), Pulls: map[sdk.Queue]int{}, most: map[sdk.Queue]int{},
+		locks: map[string]map[sdk.Queue]queueLock{},
 	}
 }
 

@@ -3,6 +3,7 @@ package clustertest
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -19,6 +20,7 @@ type Record struct {
 	Attempt              uint32
 	Solo                 bool
 	Generation           uint64
+	Strand               uint32
 }
 
 // Answer is a fake handler's verdict; the zero Answer is an ack.
@@ -130,6 +132,7 @@ type Lane struct {
 	mu       sync.Mutex
 	closed   bool
 	draining bool
+	revoked  []uint32 // queues; what comes of them later is new
 	out      int
 	running  map[frame.Ref]context.CancelFunc
 }
@@ -154,19 +157,48 @@ func (l *Lane) Send(b *frame.Batch) error {
 		return errors.Join(frame.ErrNoCredit, errCredit)
 	}
 	l.out += n
+	l.revoked = nil
 	l.h.count(n)
+	strands := map[uint32][]task{}
 	for i := range n {
 		r := b.Records.Record(i)
 		rec := Record{
 			ID: r.ID, Topic: r.Topic, Keys: r.Keys, Tag: r.Tag, Body: string(r.Body), QueueID: r.QueueID, Offset: r.Offset,
-			Attempt: r.Attempt, Solo: l.spec.Solo, Generation: l.info.Generation,
+			Attempt: r.Attempt, Solo: l.spec.Solo, Generation: l.info.Generation, Strand: r.Strand,
 		}
-		ref := frame.Ref{Seq: b.Seq, Index: uint32(i)}
-		ctx, cancel := context.WithCancel(l.life)
-		l.running[ref] = cancel
-		l.work.Go(func() { l.run(ctx, ref, rec) })
+		t := task{ref: frame.Ref{Seq: b.Seq, Index: uint32(i)}, rec: rec}
+		var cancel context.CancelFunc
+		t.ctx, cancel = context.WithCancel(l.life)
+		l.running[t.ref] = cancel
+		if rec.Strand == 0 {
+			l.work.Go(func() { l.run(t) })
+			continue
+		}
+		strands[rec.Strand] = append(strands[rec.Strand], t)
+	}
+	for _, tasks := range strands {
+		l.work.Go(func() { l.runStrand(tasks) })
 	}
 	return nil
+}
+
+// task is one record in a handler's hands.
+type task struct {
+	ctx context.Context //nolint:containedctx // as in the SDK
+	ref frame.Ref
+	rec Record
+}
+
+// runStrand runs records one after another; what follows one that fails, or is cancelled before its turn, is given back.
+func (l *Lane) runStrand(tasks []task) {
+	failed := false
+	for _, t := range tasks {
+		if failed || t.ctx.Err() != nil || l.isRevoked(t.rec.QueueID) {
+			l.answer(t.ref, Answer{Verdict: frame.Verdict{Kind: frame.VerdictUntouched}})
+			continue
+		}
+		failed = !l.run(t)
+	}
 }
 
 func (h *Handler) count(n int) {
@@ -176,11 +208,13 @@ func (h *Handler) count(n int) {
 	h.most = max(h.most, h.out)
 }
 
-func (l *Lane) run(ctx context.Context, ref frame.Ref, rec Record) {
+// run handles one record and tells whether it was acked.
+func (l *Lane) run(t task) bool {
+	ctx, ref, rec := t.ctx, t.ref, t.rec
 	select {
 	case l.slots <- struct{}{}:
 	case <-ctx.Done():
-		return
+		return false
 	}
 	defer func() { <-l.slots }()
 	l.h.mu.Lock()
@@ -201,6 +235,7 @@ func (l *Lane) run(ctx context.Context, ref frame.Ref, rec Record) {
 	default:
 		l.answer(ref, a)
 	}
+	return a.Verdict.Kind == 0 || a.Verdict.Kind == frame.VerdictAck
 }
 
 func (l *Lane) answer(ref frame.Ref, a Answer) {
@@ -276,8 +311,20 @@ func (l *Lane) Cancel(seq uint64, index []uint32) {
 	}
 }
 
-// Revoke implements runtime.Lane.
-func (l *Lane) Revoke([]sdk.Queue) {}
+// Revoke implements runtime.Lane: what waits in a strand is not started any more.
+func (l *Lane) Revoke(queues []sdk.Queue) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, q := range queues {
+		l.revoked = append(l.revoked, uint32(q.ID))
+	}
+}
+
+func (l *Lane) isRevoked(queueID uint32) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Contains(l.revoked, queueID)
+}
 
 // Drain implements runtime.Lane.
 func (l *Lane) Drain(ctx context.Context) error {

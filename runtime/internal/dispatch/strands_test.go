@@ -196,4 +196,3 @@ func TestStrandsGoOverToTheNextDispatcher(t *testing.T) {
 		t.Errorf("sent %v of key a", got)
 	}
 }
-

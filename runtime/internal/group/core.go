@@ -68,6 +68,7 @@ const (
 	InStop               // give up everything
 	InLeave              // give up everything, to leave the group for a while
 	InReturn             // the group is joined again
+	InRestart            // what the queues run with changed: all are drained and taken again; a reload besides
 )
 
 // ActionKind says what the engine has to do.
@@ -156,6 +157,8 @@ func (c *Core) Step(now time.Time, in Input) []Action {
 		clear(c.holds)
 	case InReturn:
 		c.rejoin(now)
+	case InRestart:
+		c.restart(now)
 	case InTick:
 	}
 	c.due(now)

@@ -8,6 +8,7 @@ import (
 func (w *Worker) advance() {
 	now := w.cfg.Now()
 	switch w.phase {
+	case PhaseLocking:
 	case PhaseStarting:
 		if !w.looking && !now.Before(w.notBefore) {
 			w.lookUpStart()

@@ -30,6 +30,7 @@ func pause(failures int) time.Duration {
 
 // started is the answer to lookUpStart.
 type started struct {
+	asked  int
 	action StartAction
 	offset int64
 	err    error
@@ -37,11 +38,13 @@ type started struct {
 
 func (w *Worker) lookUpStart() {
 	w.looking = true
+	w.asked++
+	asked := w.asked
 	from := w.cfg.Settings().From
 	w.call(w.callCtx, func(ctx context.Context) event {
 		ctx, cancel := context.WithTimeout(ctx, 4*callLimit)
 		defer cancel()
-		s := started{}
+		s := started{asked: asked}
 		s.action, s.offset, s.err = w.askStart(ctx, from)
 		return s
 	})
@@ -79,8 +82,8 @@ func (w *Worker) askStart(ctx context.Context, from From) (StartAction, int64, e
 }
 
 func (s started) apply(w *Worker) {
-	if w.phase != PhaseStarting {
-		return // a reset or a drain came first
+	if w.phase != PhaseStarting || s.asked != w.asked {
+		return // a reset, a drain or the loss of the lock came first
 	}
 	w.looking = false
 	switch {

@@ -58,5 +58,5 @@ func (r released) apply(w *Worker) {
 	}
 	w.count(func(n *Counters) { n.Resets++ })
 	w.setPhase(PhaseStarting)
-	started{action: StartAt, offset: r.offset}.apply(w)
+	started{asked: w.asked, action: StartAt, offset: r.offset}.apply(w)
 }

@@ -72,6 +72,8 @@ type Config struct {
 	Now       func() time.Time
 	Rand      func() float64 // [0,1) for jitter; nil = math/rand
 	Logger    *slog.Logger
+	Order     Order
+	Locks     Locks // nil = the queue needs no lock
 	// Released is called once, on the worker's goroutine, as its last act.
 	Released func(Report)
 	// Owned is how many queues share the commits that a stream may send; nil = this one alone.

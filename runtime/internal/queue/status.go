@@ -9,8 +9,9 @@ import (
 // Phase is where a worker stands.
 type Phase string
 
-// The phases, in order; PhaseConfirming and PhaseHeld return to PhaseRunning.
+// The phases, in order; a lock that is lost leads back to PhaseLocking, PhaseConfirming and PhaseHeld return to PhaseRunning.
 const (
+	PhaseLocking    Phase = "locking"    // order: the broker's lock is asked for
 	PhaseStarting   Phase = "starting"   // the start position is being looked up
 	PhaseConfirming Phase = "confirming" // a new position is being committed before the first pull
 	PhaseRunning    Phase = "running"
@@ -38,6 +39,7 @@ type Status struct {
 	HolderOffset int64
 	HolderSince  time.Time
 	LastPull     time.Time
+	Lock         Lock // of an ordered queue
 	Counters     Counters
 }
 
@@ -49,6 +51,7 @@ type Counters struct {
 	Expired                         uint64 // messages that the broker dropped before they were read
 	Garbage                         uint64 // answers that did not decode
 	Resets                          uint64
+	LocksLost                       uint64 // times that an ordered queue's lock was lost while it was owned
 }
 
 // Add adds the counts of another queue, or of an earlier ownership.
@@ -64,6 +67,7 @@ func (c *Counters) Add(o Counters) {
 	c.Expired += o.Expired
 	c.Garbage += o.Garbage
 	c.Resets += o.Resets
+	c.LocksLost += o.LocksLost
 }
 
 // Status reads the worker's state; it may be called from any goroutine.
@@ -75,6 +79,8 @@ func (w *Worker) Status() Status {
 	s.Safe, s.Next = s.Committed, s.Committed
 	if own != nil {
 		w.readOwnership(own, &s)
+	} else if s.Hold.Held() {
+		s.Hold.For = w.cfg.Now().Sub(s.Hold.Since)
 	}
 	return s
 }

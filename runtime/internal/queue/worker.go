@@ -22,6 +22,7 @@ type Worker struct {
 	mu        sync.Mutex // guards own and published for readers; only the loop writes them
 	own       *Ownership
 	published Status
+	locks     []Lock // told and not read yet
 
 	// Below: the loop's alone.
 	phase       Phase
@@ -34,7 +35,10 @@ type Worker struct {
 	lostUntil   time.Time
 	lostTail    bool // above the queue's end: what is at handlers is waited for, then the position is looked up by time
 	looking     bool // a start position or a repair is being looked up
-	resetWaits  bool // the broker carries a reset: it is fetched by a pull, however full the window is
+	asked       int  // start positions asked for
+	lock        Lock
+	resetTo     *int64 // where to begin once the lock is held
+	resetWaits  bool   // the broker carries a reset: it is fetched by a pull, however full the window is
 	committing  bool
 	timer       *time.Timer
 
@@ -125,7 +129,13 @@ func (w *Worker) send(c command) {
 func (w *Worker) Run(ctx context.Context) {
 	w.callCtx, w.endCalls = context.WithCancel(ctx)
 	w.timer = time.NewTimer(time.Hour)
+	if w.cfg.Locks != nil {
+		w.setPhase(PhaseLocking)
+		w.setHold(Hold{Kind: HoldLock, Text: "asks its broker for the queue's lock"})
+		w.cfg.Locks.Want(w.cfg.Queue, w.tellLock)
+	}
 	for w.phase != PhaseReleased {
+		w.readLocks()
 		w.advance() //nolint:contextcheck // callCtx hangs below ctx
 		if w.phase == PhaseReleased {
 			break
@@ -157,6 +167,7 @@ func (w *Worker) finish() {
 			p.discard(w)
 		}
 	}
+	w.leaveLock()
 	w.setHold(Hold{})
 	close(w.done)
 	w.cfg.Released(w.report())
@@ -210,6 +221,9 @@ func (w *Worker) command(c command) {
 
 func (w *Worker) drain(cut bool) {
 	now := w.cfg.Now()
+	if w.phase == PhaseLocking {
+		w.disown()
+	}
 	if w.phase != PhaseDraining {
 		w.setPhase(PhaseDraining)
 		w.setHold(Hold{Kind: HoldDraining, Text: "drains for a hand-over", Since: now})
@@ -230,6 +244,10 @@ func (w *Worker) drain(cut bool) {
 // takes the queue.
 func (w *Worker) reset(offset int64) {
 	w.count(func(n *Counters) { n.Resets++ })
+	if w.phase == PhaseLocking {
+		w.resetTo = &offset
+		return
+	}
 	draining, hold := w.phase == PhaseDraining, w.hold()
 	w.rebase(offset)
 	if draining {
@@ -258,17 +276,25 @@ func (w *Worker) rebase(offset int64) {
 // adopt begins an epoch at offset.
 func (w *Worker) adopt(offset int64) {
 	own := NewOwnership(w.cfg.Queue, w.epoch, offset, w.cfg.Budget, w.kick)
-	w.mu.Lock()
-	if w.own != nil {
-		f := w.own.facts(false)
-		w.published.Counters.Settled += f.settled
-		w.published.Counters.Late += f.late
+	if own.Order = w.cfg.Order; w.cfg.Locks != nil {
+		own.Extend(w.lock.Until)
 	}
+	w.mu.Lock()
+	w.keepCounts()
 	w.own = own
 	w.mu.Unlock()
 	w.settledAt, w.garbageAt, w.garbageSeen = 0, -1, 0
 	w.notBefore, w.failures = time.Time{}, 0
 	w.setHold(Hold{})
+}
+
+// keepCounts keeps the counts of an ownership that ends; mu is held.
+func (w *Worker) keepCounts() {
+	if w.own != nil {
+		f := w.own.facts(false)
+		w.published.Counters.Settled += f.settled
+		w.published.Counters.Late += f.late
+	}
 }
 
 // remember keeps the store time of what was settled over the end of an epoch.

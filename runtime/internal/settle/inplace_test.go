@@ -172,8 +172,8 @@ func TestHeadIsTriedInPlaceThenDeadLettered(t *testing.T) {
 		if len(heads) != 1 || heads[0].Key != "A-1" || heads[0].Attempt != 1 || heads[0].Blocked || !heads[0].Since.Equal(r.start) || heads[0].Next.Sub(r.start) != time.Second {
 			t.Errorf("heads %+v", heads)
 		}
-		if _, _, h := r.s.Status(); h.Kind != queue.HoldInPlace || h.Message == "" {
-			t.Errorf("hold %+v", h)
+		if _, _, h := r.s.Status(); h.Held() {
+			t.Errorf("a pause holds the stream: %+v", h)
 		}
 		pass(2 * time.Second)
 		if h := r.s.Heads(); len(h) != 1 || h[0].Attempt != 2 || !h[0].Since.Equal(r.start) || len(r.done) != 0 || r.own.Safe() != 0 {
@@ -202,6 +202,9 @@ func TestReleaseDoesNotWaitForAHead(t *testing.T) {
 		pass(time.Second)
 		if h := r.s.Heads(); len(h) != 1 || !h[0].Blocked {
 			t.Errorf("heads %+v", h)
+		}
+		if _, _, h := r.s.Status(); h.Kind != queue.HoldExhausted || h.Message == "" {
+			t.Errorf("hold %+v", h)
 		}
 		r.own.Close()
 		r.s.Release(r.own)

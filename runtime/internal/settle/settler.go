@@ -363,13 +363,14 @@ func (s *Settler) publish() {
 	}
 	s.shown = now
 	var h queue.Hold
-	if len(s.waiting) > 0 {
-		oldest := s.waiting[0]
-		for _, j := range s.waiting {
-			if j.since.Before(oldest.since) {
-				oldest = j
-			}
+	var oldest *Job
+	for _, j := range s.waiting {
+		paused := j.step.Kind == StepAgain && !j.step.Blocked // waits for its next try: Heads tells
+		if !paused && (oldest == nil || j.since.Before(oldest.since)) {
+			oldest = j
 		}
+	}
+	if oldest != nil {
 		h = oldest.holdReason(s.retryOff())
 		h.For = now.Sub(oldest.since)
 	}
@@ -381,8 +382,6 @@ func (s *Settler) publish() {
 func (j *Job) holdReason(off bool) queue.Hold {
 	kind := queue.HoldSettle
 	switch {
-	case j.step.Kind == StepAgain && !j.step.Blocked:
-		kind = queue.HoldInPlace
 	case j.step.Kind == StepAgain && off:
 		kind = queue.HoldRetryOff
 	case j.step.Kind == StepAgain:
