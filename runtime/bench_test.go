@@ -44,6 +44,10 @@ func newBenchBroker(c *clustertest.Client, n int, limit int64) *benchBroker {
 	return b
 }
 
+func (b *benchBroker) StartPull(*rocketmq.PullRequest, func(*rocketmq.PullResult, error)) (func(), bool) {
+	return nil, false
+}
+
 func (b *benchBroker) Pull(ctx context.Context, req *rocketmq.PullRequest) (*rocketmq.PullResult, error) {
 	if req.Queue.Topic != topicName || req.Offset >= b.limit {
 		<-ctx.Done()

@@ -122,6 +122,10 @@ type lateReplica struct {
 	asked *atomic.Int32
 }
 
+func (b lateReplica) StartPull(*rocketmq.PullRequest, func(*rocketmq.PullResult, error)) (func(), bool) {
+	return nil, false
+}
+
 func (b lateReplica) Pull(ctx context.Context, req *rocketmq.PullRequest) (*rocketmq.PullResult, error) {
 	if req.Queue.Topic != topicName || b.asked.Load() == 3 {
 		res, err := b.Broker.Pull(ctx, req)

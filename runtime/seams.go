@@ -47,6 +47,10 @@ type Broker interface {
 	// Pull returns within the request's Hold and some seconds, whatever the broker does: the engine sets no limit of its
 	// own, because a timer for each of thousands of pulls a second is a twentieth of a drain's CPU.
 	Pull(ctx context.Context, req *rocketmq.PullRequest) (*rocketmq.PullResult, error)
+	// StartPull is Pull without anybody who waits: done is called once, with what Pull would return, and must not block. ok is
+	// false when the pull has to wait for something, and always may be: then Pull is called. cancel gives it up; done has
+	// been called then, or is being called. An error that wraps rocketmq.ErrPullAgain asks for a Pull.
+	StartPull(req *rocketmq.PullRequest, done func(*rocketmq.PullResult, error)) (cancel func(), ok bool)
 	SendBack(ctx context.Context, req *rocketmq.SendBackRequest) error
 	// Send stores one message; SendBatch several of one topic. Both wait for the broker's word.
 	Send(ctx context.Context, m *rocketmq.OutgoingMessage) (rocketmq.SendResult, error)

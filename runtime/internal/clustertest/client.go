@@ -247,6 +247,16 @@ func (b *Client) Pull(ctx context.Context, req *rocketmq.PullRequest) (*rocketmq
 	}
 }
 
+// StartPull implements runtime.Broker.
+func (b *Client) StartPull(req *rocketmq.PullRequest, done func(*rocketmq.PullResult, error)) (cancel func(), ok bool) {
+	ctx, cancel := context.WithCancel(context.Background())
+	go func() {
+		defer cancel()
+		done(b.Pull(ctx, req))
+	}()
+	return cancel, true
+}
+
 func (c *Cluster) begin(q sdk.Queue) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

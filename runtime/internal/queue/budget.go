@@ -63,6 +63,24 @@ func (b *Budget) acquire(ctx context.Context, n int64) error {
 	}
 }
 
+// TryAcquire is Acquire for those who do not wait; false: it would have to, and nothing is reserved.
+func (b *Budget) TryAcquire(n int64) bool {
+	if b == nil {
+		return true
+	}
+	b.mu.Lock()
+	free := len(b.waiting) == 0 && b.fits(n)
+	if free {
+		b.used += n
+	}
+	b.mu.Unlock()
+	if free && !b.parent.TryAcquire(n) {
+		b.giveOwn(n)
+		return false
+	}
+	return free
+}
+
 func (b *Budget) fits(n int64) bool { return b.used <= 0 || b.used+n <= b.limit }
 
 func (b *Budget) cancel(t *ticket) {

@@ -2,6 +2,7 @@ package queue
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -25,8 +26,12 @@ func (w *Worker) pull() {
 		Group: w.cfg.Group, Queue: w.cfg.Queue, Offset: p.requested,
 		MaxMessages: s.PullMessages, MaxBytes: s.PullBytes, Subscription: s.Subscription, Hold: s.PullHold,
 	}
+	w.pulling = true
+	if w.startPull(req, p) {
+		return
+	}
 	ctx, stop := context.WithCancel(w.callCtx)
-	w.pulling, w.pullStop = true, stop
+	w.pullStop = stop
 	w.call(ctx, func(ctx context.Context) event {
 		if p.err = w.cfg.Budget.Acquire(ctx, p.reserved); p.err != nil {
 			p.reserved = 0
@@ -55,12 +60,15 @@ func (p *pulled) discard(w *Worker) {
 
 func (p *pulled) apply(w *Worker) {
 	stopped := w.pullGivenUp
-	w.pulling, w.pullGivenUp = false, false
+	w.pulling, w.pullGivenUp, w.pullStarted = false, false, false
 	w.pullStop()
 	w.count(func(n *Counters) { n.Pulls++ })
 	switch {
 	case stopped, p.own != w.own, w.phase != PhaseRunning:
 		p.discard(w)
+	case errors.Is(p.err, rocketmq.ErrPullAgain):
+		p.discard(w)
+		w.pullWaits = true
 	case p.err != nil:
 		p.discard(w)
 		w.count(func(n *Counters) { n.PullErrors++ })

@@ -13,6 +13,7 @@ import (
 // Broker is what a worker needs of a cluster: a part of the engine's seam of that name, with its rules.
 type Broker interface {
 	Pull(ctx context.Context, req *rocketmq.PullRequest) (*rocketmq.PullResult, error)
+	StartPull(req *rocketmq.PullRequest, done func(*rocketmq.PullResult, error)) (cancel func(), ok bool)
 	Commit(ctx context.Context, group string, q sdk.Queue, offset int64) (reset bool, err error)
 	Committed(ctx context.Context, group string, q sdk.Queue) (offset int64, ok bool, err error)
 	MinOffset(ctx context.Context, q sdk.Queue) (int64, error)

@@ -12,12 +12,13 @@ import (
 // Worker owns one queue from its acquisition to its release. Start it with Run; tell it what to do with Commit, Drain,
 // Reset and Refresh, which never block and may be called from any goroutine.
 type Worker struct {
-	cfg    Config
-	cmds   chan command
-	kick   chan struct{}
-	done   chan struct{}
-	calls  sync.WaitGroup
-	events chan event
+	cfg     Config
+	cmds    chan command
+	kick    chan struct{}
+	done    chan struct{}
+	calls   sync.WaitGroup
+	events  chan event
+	answers chan *pulled // of pulls that no goroutine waits for; has room for the one there can be
 
 	mu        sync.Mutex // guards own and published for readers; only the loop writes them
 	own       *Ownership
@@ -32,6 +33,8 @@ type Worker struct {
 	pullStop    context.CancelFunc
 	pulling     bool
 	pullGivenUp bool // its answer will be thrown away
+	pullStarted bool // its answer comes to answers
+	pullWaits   bool // the next one goes the long way
 	lostUntil   time.Time
 	lostTail    bool // above the queue's end: what is at handlers is waited for, then the position is looked up by time
 	looking     bool // a start position or a repair is being looked up
@@ -92,7 +95,7 @@ func NewWorker(cfg Config) *Worker {
 		estimate = 0 // mostly idle
 	}
 	return &Worker{
-		cfg: cfg, cmds: make(chan command, 8), kick: make(chan struct{}, 1), done: make(chan struct{}), events: make(chan event),
+		cfg: cfg, cmds: make(chan command, 8), kick: make(chan struct{}, 1), done: make(chan struct{}), events: make(chan event), answers: make(chan *pulled, 1),
 		phase: PhaseStarting, epoch: cfg.Epoch, committed: -1, estimate: estimate, garbageAt: -1,
 		published: Status{Phase: PhaseStarting, Epoch: cfg.Epoch, Committed: -1, Max: -1},
 	}
@@ -148,6 +151,8 @@ func (w *Worker) Run(ctx context.Context) {
 			w.command(c)
 		case e := <-w.events:
 			e.apply(w)
+		case p := <-w.answers:
+			p.apply(w)
 		case <-w.kick:
 		case <-w.timer.C:
 		}
@@ -158,6 +163,7 @@ func (w *Worker) Run(ctx context.Context) {
 func (w *Worker) finish() {
 	w.timer.Stop()
 	w.endCalls()
+	w.endPull()
 	go func() { // late answers of calls that were given up
 		w.calls.Wait()
 		close(w.events)
