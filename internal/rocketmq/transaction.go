@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/streamd/streamd/internal/rocketmq/wire"
@@ -92,9 +93,7 @@ var errNotAsSafe = errors.New("the broker stored it with less certainty than con
 func (c *Client) prepareHalf(group string, m *OutgoingMessage) (*outgoing, error) {
 	half := *m
 	half.Properties = make(map[string]string, len(m.Properties)+2)
-	for k, v := range m.Properties {
-		half.Properties[k] = v
-	}
+	maps.Copy(half.Properties, m.Properties)
 	half.Properties[wire.PropHalfMessage], half.Properties[wire.PropProducerGroup] = "true", group
 	o, err := c.prepare(&half)
 	switch {
@@ -141,11 +140,13 @@ func (c *Client) EndTransaction(ctx context.Context, half *HalfMessage, outcome 
 }
 
 func (c *Client) endTransaction(ctx context.Context, half *HalfMessage, header *wire.EndTransactionRequest) error {
-	to, err := half.broker, error(nil)
+	to := half.broker
 	if to.Addr == "" {
-		if to, err = c.master(ctx, half.Queue.Broker, half.Queue.Topic); err != nil {
+		master, err := c.master(ctx, half.Queue.Broker, half.Queue.Topic)
+		if err != nil {
 			return err
 		}
+		to = master
 	}
 	r := inQueue(half.Queue, header)
 	if header.Outcome == OutcomeUnknown.sysFlag() {
