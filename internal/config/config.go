@@ -108,7 +108,7 @@ type Stream struct {
 	StartFrom    StartFrom      `yaml:"start_from" default:"last" doc:"Where a new group starts: first, last, or {timestamp: 2026-11-01T00:00:00Z}. A group with stored offsets goes on from them."`
 	Allocation   Allocation     `yaml:"allocation" doc:"How queues are divided."`
 	Handler      string         `yaml:"handler" doc:"The handler. May be left out when there is one."`
-	Order        string         `yaml:"order" default:"none" enum:"none" later:"queue,key" doc:"none lets messages run in parallel and settle in any order."`
+	Order        string         `yaml:"order" default:"none" enum:"none,queue,key" doc:"none lets messages run in parallel and settle in any order. queue keeps the order of each queue, key that of each key: a message's sharding key, else the first of its keys, else all of the queue that have none. Ordered streams hold the brokers' queue locks and try failed messages again in place; see docs/order.md."`
 	Outputs      Outputs        `yaml:"outputs" doc:"Where messages go that the handler emits."`
 	OnExhausted  string         `yaml:"on_exhausted" default:"dead_letter" enum:"dead_letter,block,skip" doc:"What becomes of a message whose retries are used up. block holds the queue; skip drops the message and needs accept_loss."`
 	AcceptLoss   bool           `yaml:"accept_loss" default:"false" doc:"Says that losing messages is meant; only with on_exhausted: skip."`
@@ -152,7 +152,14 @@ type Window struct {
 type Retry struct {
 	MaxRetries int             `yaml:"max_retries" default:"16" min:"0" max:"1000" doc:"Retries after the first delivery; then the dead-letter topic."`
 	Delays     string          `yaml:"delays" default:"broker" enum:"broker" doc:"broker: RocketMQ's own delay levels, longer with each attempt."`
+	Backoff    Backoff         `yaml:"backoff" doc:"Pauses between the tries of a message in place: with order: queue or key, and with model: broadcasting, where nothing is sent back to the broker."`
 	Levels     []time.Duration `yaml:"levels" doc:"The broker's messageDelayLevel, when it is not RocketMQ's default: what a handler's wish for a delay is matched against."`
+}
+
+// Backoff paces the tries of a message in place.
+type Backoff struct {
+	First time.Duration `yaml:"first" default:"1s" min:"10ms" max:"1h" doc:"Pause after the first failure; twice as long after each further one. A handler's own wish for a delay is kept to exactly."`
+	Max   time.Duration `yaml:"max" default:"30s" min:"10ms" max:"24h" doc:"Longest pause."`
 }
 
 // HandlerDown says how long queues wait for a handler that is down.

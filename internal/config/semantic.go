@@ -188,6 +188,7 @@ func checkStream(root, s *node, strategies []string, groups map[[2]string]Positi
 	checkBroadcasting(root, s, ps)
 	checkBounds(s, ps)
 	checkLoss(s, ps)
+	checkOrder(root, s, ps)
 	if at, ok := s.get("start_from").str("timestamp"); ok {
 		if _, err := time.Parse(time.RFC3339, at.text); err != nil {
 			ps.add(at.pos, "2026-11-01T00:00:00Z", "timestamp: %s is no time of RFC 3339", at.shown())

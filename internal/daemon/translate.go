@@ -54,7 +54,8 @@ func streamConfig(s *config.Stream) runtime.StreamConfig {
 		Pull:        runtime.Pull{Messages: s.Pull.Max, Bytes: int(s.Pull.Bytes)},
 		Batch:       runtime.Batch{Max: s.Batch.Max, Bytes: int(s.Batch.Bytes), Linger: s.Batch.Linger},
 		Window:      runtime.Window{Messages: s.Window.Messages, Bytes: int64(s.Window.Bytes), Span: int64(s.Window.Span), StreamBytes: int64(s.Window.StreamBytes)},
-		Retry:       runtime.Retry{MaxRetries: s.Retry.MaxRetries, Levels: s.Retry.Levels},
+		Retry:       runtime.Retry{MaxRetries: s.Retry.MaxRetries, Levels: s.Retry.Levels, Backoff: runtime.Backoff{First: s.Retry.Backoff.First, Most: s.Retry.Backoff.Max}},
+		Order:       runtime.Order(s.Order),
 		OnExhausted: runtime.OnExhausted(s.OnExhausted), OutputTopic: s.Outputs.Topic, FailureTopic: s.FailureTopic,
 		HandlerDown: runtime.HandlerDown{Hold: s.HandlerDown.Hold, Stay: s.HandlerDown.Then == "hold"},
 	}
