@@ -63,6 +63,7 @@ func (h *hooks) Attempt(d *queue.Delivery, identity []byte, batch int, trace *[f
 
 // Acked implements dispatch.Hooks.
 func (h *hooks) Acked(d *queue.Delivery, n int, took time.Duration) {
+	h.rate(d, n, true, took)
 	if h.s.rt.Observer != nil {
 		h.s.rt.Observer.Acked(h.shared(d), n, took)
 	}
@@ -70,6 +71,7 @@ func (h *hooks) Acked(d *queue.Delivery, n int, took time.Duration) {
 
 // Answered implements dispatch.Hooks.
 func (h *hooks) Answered(d *queue.Delivery, v frame.Verdict, took time.Duration) {
+	h.rate(d, 1, v.Kind == frame.VerdictAck, took)
 	if h.s.rt.Observer == nil {
 		return
 	}
@@ -78,6 +80,17 @@ func (h *hooks) Answered(d *queue.Delivery, v frame.Verdict, took time.Duration)
 		h.text = d.AppendIdentity(h.text)
 	}
 	h.s.rt.Observer.Answered(h.fill(d, h.text), v, took)
+}
+
+// rate counts attempts for the tools, by the topic that was pulled. Messages that an operator hands over are not counted.
+func (h *hooks) rate(d *queue.Delivery, n int, acked bool, took time.Duration) {
+	switch {
+	case d.Direct != nil:
+	case acked:
+		h.s.rates.Consumed(d.Own.Queue.Topic, n, took)
+	default:
+		h.s.rates.Failed(d.Own.Queue.Topic, took)
+	}
 }
 
 // Failed implements dispatch.Hooks.

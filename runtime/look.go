@@ -67,7 +67,7 @@ func (r *round) see(ctx context.Context, groupName, topic string) sight {
 		return s
 	}
 	if s.members, err = r.m.s.broker.Members(ctx, groupName, topic); err != nil {
-		s.hold = Hold{Kind: queue.HoldMembersUnknown, Text: unseen(ctx, err)}
+		s.hold = membersHold(ctx, groupName, err)
 	}
 	return s
 }

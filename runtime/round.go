@@ -75,6 +75,7 @@ func (r *round) run(ctx context.Context, part func([]group.Topic)) []group.Topic
 	}
 	topics := r.decideAll(ctx, c, names, part)
 	r.m.forgetMembers(topics)
+	r.introduceAgain(ctx, topics)
 	return topics
 }
 

@@ -30,6 +30,9 @@ const (
 	HoldPluginBroken   = queue.HoldPluginBroken
 	HoldHandlerDown    = queue.HoldHandlerDown
 	HoldNoCredit       = queue.HoldNoCredit
+	HoldFilter         = queue.HoldFilter
+	HoldGroupMissing   = queue.HoldGroupMissing
+	HoldGroupDisabled  = queue.HoldGroupDisabled
 	HoldMembersUnknown = queue.HoldMembersUnknown
 	HoldRouteUnknown   = queue.HoldRouteUnknown
 	HoldStrategy       = queue.HoldStrategy

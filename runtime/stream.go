@@ -15,6 +15,7 @@ import (
 	"github.com/streamd/streamd/runtime/internal/dispatch"
 	"github.com/streamd/streamd/runtime/internal/lease"
 	"github.com/streamd/streamd/runtime/internal/queue"
+	"github.com/streamd/streamd/runtime/internal/rates"
 	"github.com/streamd/streamd/runtime/internal/settle"
 )
 
@@ -34,6 +35,8 @@ type stream struct {
 	placeUntil atomic.Pointer[time.Time]
 	version    atomic.Int64 // of the subscriptions
 
+	rates    *rates.Table
+	started  time.Time
 	offsets  Offsets // of a stream that broadcasts, from its start on; else nil
 	sink     *sink
 	settler  *settle.Settler
@@ -51,6 +54,7 @@ func newStream(rt Config, c StreamConfig, process *queue.Budget) *stream {
 		name: c.Name, rt: rt, broker: rt.Brokers[c.Broker],
 		log:    rt.Logger.With("stream", c.Name, "group", c.Group),
 		budget: queue.NewBudget("stream "+c.Name, c.Window.StreamBytes, process),
+		rates:  rates.New(rt.Now), started: rt.Now(),
 	}
 	s.use(c)
 	s.recorder = settle.NewRecorder(s.recorderConfig(c))
@@ -225,7 +229,8 @@ func (s *stream) queueConfig(q Queue, epoch uint64, released func(queue.Report))
 			return s.queueSettings(s.config(), rocketmq.Subscription{Topic: q.Topic, Expression: "*", Type: rocketmq.FilterTag})
 		},
 		Broker: s.broker, Budget: s.budget, Sink: s.sink, Newness: s.member.newness, Now: s.rt.Now, Rand: s.rt.Rand, Logger: s.log,
-		Order: c.Order.ofQueue(), Locks: s.locks(c),
+		Pulled: func(n int, took time.Duration) { s.rates.Pulled(q.Topic, n, took) },
+		Order:  c.Order.ofQueue(), Locks: s.locks(c),
 		Released: released, Owned: func() int { return int(s.member.owned.Load()) },
 	}
 	if s.offsets != nil {

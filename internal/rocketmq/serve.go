@@ -144,7 +144,9 @@ func (c *Client) runningInfo(req *wire.Command, h *wire.RunningInfoRequest) *wir
 	if spec.RunningInfo == nil {
 		return nil
 	}
-	return c.withBody(req, c.changed(spec.RunningInfo(h.Jstack), c.wired))
+	info := spec.RunningInfo(h.Jstack)
+	c.identify(info)
+	return c.withBody(req, c.changed(info, c.wired))
 }
 
 func (c *Client) consumeDirectly(req *wire.Command, h *wire.ConsumeDirectlyRequest) *wire.Command {

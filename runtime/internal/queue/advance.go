@@ -59,6 +59,7 @@ func (w *Worker) commitIfDue(now time.Time) {
 	}
 	s := w.cfg.Settings()
 	f := w.own.facts(false)
+	w.noteSettled(f.settled, now)
 	owed := f.safe > w.committed || w.force
 	due := w.force || w.commitNow || f.settled-w.settledAt >= s.CommitCount || now.Sub(w.lastCommit) >= w.commitPace()
 	again := now.Sub(w.lastCommit) >= recommit && w.committed >= 0 && w.phase != PhaseHeld // not over what an operator stored
@@ -69,6 +70,17 @@ func (w *Worker) commitIfDue(now time.Time) {
 		w.settledAt = f.settled
 		w.commit(f.safe)
 	}
+}
+
+// noteSettled keeps when something was settled last, for tools that look for queues that are stuck.
+func (w *Worker) noteSettled(settled uint64, now time.Time) {
+	if settled == w.settledSeen {
+		return
+	}
+	w.settledSeen = settled
+	w.mu.Lock()
+	w.published.LastSettled = now
+	w.mu.Unlock()
 }
 
 // recommit is how often an unchanged offset is stored again: a broker that restarts may have forgotten the last one.

@@ -16,7 +16,7 @@ const callLimit = 5 * time.Second
 // The pauses after failed calls: exponential with jitter.
 const (
 	firstPause = 100 * time.Millisecond
-	longPause  = 10 * time.Second
+	longPause  = 5 * time.Second
 	flowPause  = 20 * time.Millisecond // 215, as Java's client (consumer-semantics.md 3.4)
 )
 
@@ -120,9 +120,7 @@ func (c *Config) choose() string {
 
 // failed notes a failed call and sets the pause before the next.
 func (w *Worker) failed(kind HoldKind, err error) {
-	if _, refused := rocketmq.AccessRefused(err); refused {
-		kind = HoldAccess
-	}
+	kind, text := explain(kind, err, w.cfg.Group)
 	w.failures++
 	d := w.cfg.jitter(pause(w.failures))
 	var refused *rocketmq.ResponseError
@@ -130,8 +128,12 @@ func (w *Worker) failed(kind HoldKind, err error) {
 		d = flowPause
 	}
 	w.notBefore = w.cfg.Now().Add(d)
-	w.setHold(Hold{Kind: kind, Text: err.Error()})
-	if w.failures == 1 || w.failures%10 == 0 {
+	w.setHold(Hold{Kind: kind, Text: text})
+	switch {
+	case w.failures != 1 && w.failures%10 != 0:
+	case kind == HoldGroupDisabled:
+		w.cfg.Logger.Info("queue is paused: the group's consumption is switched off", "queue", w.cfg.Queue.String(), "broker", w.cfg.Queue.Broker)
+	default:
 		w.cfg.Logger.Warn("queue waits for its broker", "queue", w.cfg.Queue.String(), "error", err.Error(), "failures", w.failures)
 	}
 }
@@ -168,8 +170,10 @@ func (c commitDone) apply(w *Worker) {
 		return
 	}
 	w.commitFails, w.commitFailed, w.commitAfter = 0, nil, time.Time{}
-	if w.hold().Kind == HoldCommit {
+	switch w.hold().Kind {
+	case HoldCommit, HoldAccess, HoldGroupMissing:
 		w.setHold(Hold{})
+	default:
 	}
 	if c.reset {
 		w.meetReset(now)
@@ -189,11 +193,22 @@ func (w *Worker) commitRefused(err error, now time.Time) {
 	w.commitFailed = fmt.Errorf("committing %s: %w", w.cfg.Queue, err)
 	w.commitAfter = now.Add(w.cfg.jitter(pause(w.commitFails)))
 	w.count(func(n *Counters) { n.CommitErrors++ })
-	if w.phase == PhaseConfirming || w.commitFails > 2 && w.hold().Kind != HoldBroker && w.hold().Kind != HoldAccess {
-		w.setHold(Hold{Kind: HoldCommit, Text: w.commitFailed.Error()})
+	if w.phase == PhaseConfirming || w.commitFails > 2 && !w.refused() {
+		kind, text := explain(HoldCommit, w.commitFailed, w.cfg.Group)
+		w.setHold(Hold{Kind: kind, Text: text})
 	}
 	if w.commitFails == 1 || w.commitFails%10 == 0 {
 		w.cfg.Logger.Warn("commit not confirmed, it is tried again", "queue", w.cfg.Queue.String(), "error", err.Error())
+	}
+}
+
+// refused tells that the queue's hold says already that its broker does not serve it.
+func (w *Worker) refused() bool {
+	switch w.hold().Kind {
+	case HoldBroker, HoldAccess, HoldGroupMissing, HoldGroupDisabled:
+		return true
+	default:
+		return false
 	}
 }
 

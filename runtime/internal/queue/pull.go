@@ -14,6 +14,7 @@ type pulled struct {
 	own       *Ownership
 	requested int64
 	reserved  int64
+	took      time.Duration
 	res       *rocketmq.PullResult
 	err       error
 }
@@ -26,6 +27,9 @@ func (w *Worker) pull() {
 		Group: w.cfg.Group, Queue: w.cfg.Queue, Offset: p.requested,
 		MaxMessages: s.PullMessages, MaxBytes: s.PullBytes, Subscription: s.Subscription, Hold: s.PullHold,
 	}
+	if w.failures > 0 { // held for long, it would not tell that the broker takes it again
+		req.Hold = min(req.Hold, probeHold)
+	}
 	w.pulling = true
 	if w.startPull(req, p) {
 		return
@@ -37,10 +41,15 @@ func (w *Worker) pull() {
 			p.reserved = 0
 			return p
 		}
+		began := w.cfg.Now()
 		p.res, p.err = w.cfg.Broker.Pull(ctx, req)
+		p.took = w.cfg.Now().Sub(began)
 		return p
 	})
 }
+
+// probeHold is the hold of a pull that follows a failure.
+const probeHold = time.Second
 
 // stopPull gives up the pull in flight. Its answer still comes, and the next pull waits for it: a queue never has two.
 func (w *Worker) stopPull() {
@@ -71,7 +80,9 @@ func (p *pulled) apply(w *Worker) {
 		w.pullWaits = true
 	case p.err != nil:
 		p.discard(w)
-		w.count(func(n *Counters) { n.PullErrors++ })
+		if !IsGroupDisabled(p.err) { // that is a pause
+			w.count(func(n *Counters) { n.PullErrors++ })
+		}
 		w.failed(HoldBroker, p.err) // the client says from where it pulled
 	default:
 		w.notePull(p.res)
@@ -82,7 +93,7 @@ func (p *pulled) apply(w *Worker) {
 func (w *Worker) notePull(res *rocketmq.PullResult) {
 	w.failures, w.notBefore, w.resetWaits = 0, time.Time{}, false
 	switch w.hold().Kind {
-	case HoldBroker, HoldAccess, HoldOutOfRange, HoldStartUnknown:
+	case HoldBroker, HoldAccess, HoldOutOfRange, HoldStartUnknown, HoldGroupMissing, HoldGroupDisabled:
 		w.setHold(Hold{})
 	default:
 	}
@@ -156,6 +167,9 @@ func (w *Worker) admit(p *pulled) {
 		w.cfg.Sink.Offer(own, c.Deliveries)
 	}
 	w.count(func(n *Counters) { n.Pulled += uint64(found); n.Filtered += uint64(u.filtered) })
+	if w.cfg.Pulled != nil {
+		w.cfg.Pulled(found, p.took)
+	}
 	w.noteGarbage(u.expected, u.err)
 }
 

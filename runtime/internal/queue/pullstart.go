@@ -12,8 +12,9 @@ func (w *Worker) startPull(req *rocketmq.PullRequest, p *pulled) bool {
 	if !w.cfg.Budget.TryAcquire(p.reserved) {
 		return false
 	}
+	began := w.cfg.Now()
 	cancel, ok := w.cfg.Broker.StartPull(req, func(res *rocketmq.PullResult, err error) {
-		p.res, p.err = res, err
+		p.res, p.err, p.took = res, err, w.cfg.Now().Sub(began)
 		w.answers <- p
 	})
 	if !ok {

@@ -73,8 +73,10 @@ type Config struct {
 	Now       func() time.Time
 	Rand      func() float64 // [0,1) for jitter; nil = math/rand
 	Logger    *slog.Logger
-	Order     Order
-	Locks     Locks // nil = the queue needs no lock
+	// Pulled hears of each pull that brought messages, and how long it took; nil = nobody.
+	Pulled func(messages int, took time.Duration)
+	Order  Order
+	Locks  Locks // nil = the queue needs no lock
 	// Released is called once, on the worker's goroutine, as its last act.
 	Released func(Report)
 	// Owned is how many queues share the commits that a stream may send; nil = this one alone.

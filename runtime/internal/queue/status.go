@@ -38,8 +38,10 @@ type Status struct {
 	Holder       string    // its identity
 	HolderOffset int64
 	HolderSince  time.Time
+	Acquired     time.Time
 	LastPull     time.Time
-	Lock         Lock // of an ordered queue
+	Lock         Lock      // of an ordered queue
+	LastSettled  time.Time // to within a commit's pace
 	Counters     Counters
 }
 

@@ -97,47 +97,6 @@ func TestWindowAgainstAModel(t *testing.T) {
 	}
 }
 
-func TestDecideStart(t *testing.T) {
-	for name, c := range map[string]struct {
-		facts  StartFacts
-		action StartAction
-		offset int64
-	}{
-		"stored":                   {StartFacts{HasStored: true, Stored: 7, OthersHaveOffsets: true, Min: 9}, StartAt, 7},
-		"stored zero":              {StartFacts{HasStored: true}, StartAt, 0},
-		"new, last":                {StartFacts{Min: 3}, StartAtMax, 0},
-		"new, first":               {StartFacts{Min: 3, From: From{Where: WhereFirst}}, StartFresh, 3},
-		"new, timestamp":           {StartFacts{From: From{Where: WhereTimestamp}}, StartAtTime, 0},
-		"retry topic":              {StartFacts{Retry: true, From: From{Where: WhereTimestamp}}, StartFresh, 0},
-		"new queue":                {StartFacts{OthersHaveOffsets: true}, StartFresh, 0},
-		"offsets lost":             {StartFacts{OthersHaveOffsets: true, Min: 1, From: From{Where: WhereFirst}}, StartHold, 0},
-		"stored wins on retry too": {StartFacts{Retry: true, HasStored: true, Stored: 5}, StartAt, 5},
-	} {
-		if a, o := DecideStart(c.facts); a != c.action || o != c.offset {
-			t.Errorf("%s: action %d at %d, want %d at %d", name, a, o, c.action, c.offset)
-		}
-	}
-}
-
-func TestDecideRepair(t *testing.T) {
-	for name, c := range map[string]struct {
-		facts           RepairFacts
-		action          RepairAction
-		offset, expired int64
-	}{
-		"reset by its remark":      {RepairFacts{Requested: 50, Next: 10, Min: 60, Max: 90, Reset: true}, RepairReset, 10, 0},
-		"reset within the queue":   {RepairFacts{Requested: 70, Next: 65, Min: 60, Max: 90}, RepairReset, 65, 0},
-		"below the start":          {RepairFacts{Requested: 50, Next: 60, Min: 60, Max: 90}, RepairExpired, 60, 10},
-		"above, time known":        {RepairFacts{Requested: 91, Next: 90, Min: 60, Max: 90, LastSettledMillis: 5}, RepairByTime, 0, 0},
-		"above, time unknown":      {RepairFacts{Requested: 91, Next: 0, Min: 0, Max: 90}, RepairHold, 0, 0},
-		"made anew, nothing in it": {RepairFacts{Requested: 91}, RepairHold, 0, 0},
-	} {
-		if a, o, e := DecideRepair(c.facts); a != c.action || o != c.offset || e != c.expired {
-			t.Errorf("%s: action %d to %d, expired %d; want %d, %d, %d", name, a, o, e, c.action, c.offset, c.expired)
-		}
-	}
-}
-
 func TestScanProperties(t *testing.T) {
 	p := ScanProperties([]byte("KEYS\x01a b\x02UNIQ_KEY\x01own\x02broken\x02UNIQ_KEY\x01batch\x02TAGS\x01t"))
 	if string(p.Keys()) != "a b" || string(p.UniqKey()) != "batch" || string(p.Tags()) != "t" || len(p.OriginID()) != 0 {

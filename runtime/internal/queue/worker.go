@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/streamd/streamd/internal/rocketmq/wire"
+	"github.com/streamd/streamd/sdk"
 )
 
 // Worker owns one queue from its acquisition to its release. Start it with Run; tell it what to do with Commit, Drain,
@@ -61,6 +62,7 @@ type Worker struct {
 	commitAfter  time.Time // not before: after a refusal
 	lastCommit   time.Time
 	settledAt    uint64 // settled count at the last commit
+	settledSeen  uint64 // settled count when LastSettled was noted
 	commitFails  int
 	lastStore    int64 // greatest store time settled, over epochs
 	drainUntil   time.Time
@@ -83,6 +85,7 @@ const (
 	commandDrain
 	commandReset
 	commandRefresh
+	commandTryNow
 )
 
 // event is the end of a call that the loop sent out.
@@ -97,7 +100,7 @@ func NewWorker(cfg Config) *Worker {
 	return &Worker{
 		cfg: cfg, cmds: make(chan command, 8), kick: make(chan struct{}, 1), done: make(chan struct{}), events: make(chan event), answers: make(chan *pulled, 1),
 		phase: PhaseStarting, epoch: cfg.Epoch, committed: -1, estimate: estimate, garbageAt: -1,
-		published: Status{Phase: PhaseStarting, Epoch: cfg.Epoch, Committed: -1, Max: -1},
+		published: Status{Phase: PhaseStarting, Epoch: cfg.Epoch, Committed: -1, Max: -1, Acquired: cfg.Now()},
 	}
 }
 
@@ -117,6 +120,12 @@ func (w *Worker) Reset(offset int64) { w.send(command{kind: commandReset, offset
 
 // Refresh makes changed Settings felt at once.
 func (w *Worker) Refresh() { w.send(command{kind: commandRefresh}) }
+
+// TryNow ends the pauses after failures: what was refused or not answered is asked again at once.
+func (w *Worker) TryNow() { w.send(command{kind: commandTryNow}) }
+
+// Queue is the worker's queue.
+func (w *Worker) Queue() sdk.Queue { return w.cfg.Queue }
 
 // Done is closed when the worker has ended.
 func (w *Worker) Done() <-chan struct{} { return w.done }
@@ -222,6 +231,18 @@ func (w *Worker) command(c command) {
 		w.reset(c.offset)
 	case commandRefresh:
 		w.stopPull() // the next carries the new subscription
+	case commandTryNow:
+		w.tryNow()
+	}
+}
+
+// tryNow ends pauses. A pull that waits for its connection goes on waiting: it is the first to get it.
+func (w *Worker) tryNow() {
+	if w.failures > 0 {
+		w.failures, w.notBefore = 0, time.Time{}
+	}
+	if w.commitFails > 0 {
+		w.commitFails, w.commitAfter = 0, time.Time{}
 	}
 }
 
@@ -289,7 +310,7 @@ func (w *Worker) adopt(offset int64) {
 	w.keepCounts()
 	w.own = own
 	w.mu.Unlock()
-	w.settledAt, w.garbageAt, w.garbageSeen = 0, -1, 0
+	w.settledAt, w.settledSeen, w.garbageAt, w.garbageSeen = 0, 0, -1, 0
 	w.notBefore, w.failures = time.Time{}, 0
 	w.setHold(Hold{})
 }
