@@ -40,6 +40,7 @@ func Read(ctx context.Context, c Cluster, group string, topics []string) (*Group
 	}
 	r.members(ctx)
 	r.progress(ctx)
+	r.local(ctx)
 	r.own()
 	r.ages(ctx)
 	r.explain()

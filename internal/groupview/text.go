@@ -22,6 +22,7 @@ func (g *Group) Text(w io.Writer) error {
 	fmt.Fprintf(t, "LAG\t%d\n\n", g.Lag)
 	g.memberTable(t)
 	g.queueTable(t)
+	g.progressTable(t)
 	for _, n := range g.Notes {
 		fmt.Fprintf(t, "note: %s\n", n)
 	}
@@ -59,6 +60,18 @@ func (g *Group) queueTable(w io.Writer) {
 	for _, q := range g.Queues {
 		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", q.Topic, q.Broker, q.ID, orDash(strings.Join(q.Owners, ", ")),
 			number(q.Committed), number(q.Max), number(q.Lag), age(q.OldestAge), number(int64(q.InFlight)), q.State, q.Why)
+	}
+	fmt.Fprintln(w)
+}
+
+func (g *Group) progressTable(w io.Writer) {
+	if len(g.Progress) == 0 {
+		return
+	}
+	fmt.Fprintln(w, "each member handles every message; the queues above stand where their slowest member does")
+	fmt.Fprintln(w, "TOPIC\tBROKER\tQUEUE\tMEMBER\tCOMMITTED\tMAX\tLAG")
+	for _, p := range g.Progress {
+		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%s\t%s\n", p.Topic, p.Broker, p.ID, p.Member, number(p.Committed), number(p.Max), number(p.Lag))
 	}
 	fmt.Fprintln(w)
 }

@@ -19,6 +19,8 @@ type Group struct {
 	Members       []Member       `json:"members"`
 	Queues        []Queue        `json:"queues"`
 	Lag           int64          `json:"lag"` // of the queues where it is known
+	// Progress is that of each member: in broadcasting groups, where each has its own.
+	Progress []Progress `json:"progress,omitempty"`
 	// Notes are sentences about what an operator should know: members that disagree, brokers that did not answer.
 	Notes []string `json:"notes"`
 }
