@@ -215,6 +215,10 @@ func withStreamDefaults(s StreamConfig) StreamConfig {
 	preset(&s.Order, OrderNone)
 	preset(&s.Retry.Backoff.First, defaultFirstPause)
 	preset(&s.Retry.Backoff.Most, max(defaultMostPause, s.Retry.Backoff.First))
+	preset(&s.HandlerDown.Hold, defaultHandlerHold)
+	if s.Broadcasting {
+		s.HandlerDown.Stay = true // nobody takes its queues
+	}
 	preset(&s.FailureTopic, settle.DefaultFailureTopic)
 	preset(&s.DrainLimit, s.Deadline+drainMargin)
 	preset(&s.Pull.Messages, defaultPull)
