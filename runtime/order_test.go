@@ -232,7 +232,7 @@ func TestOrderByKeyHoldsOverFaultsAndHandOvers(t *testing.T) {
 // T11 of consumer-semantics.md 12 and OR-P02: whoever loses sight of the brokers, for whatever time, has its handlers cancelled
 // within 30 s of the last renewal, and never has a queue together with another member.
 func TestNoTwoHandlersOfAQueueOverPauses(t *testing.T) {
-	for _, pause := range []time.Duration{0, 5, 19, 26, 31, 45, 59, 61, 75, 90, 120} {
+	for _, pause := range []time.Duration{0, 19, 31, 59, 61, 120} {
 		t.Run((pause * time.Second).String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var longest atomic.Int64
