@@ -65,7 +65,7 @@ type Broker struct {
 	NameServers NameServers `yaml:"name_servers" doc:"host:port of each name server, as a list or separated by ';' or ','; or one http:// address that lists them. Left out: NAMESRV_ADDR."`
 	AccessKey   string      `yaml:"access_key" doc:"Signs each request for RocketMQ's access control. Needs secret_key. See docs/security.md for the rights that it needs."`
 	SecretKey   string      `yaml:"secret_key" secret:"true" doc:"The access key's secret, for instance ${file:/run/secrets/mq}. A reload takes another one."`
-	Namespace   string      `yaml:"namespace" pattern:"[a-zA-Z0-9_-]{1,64}" doc:"Namespace of all topics and groups of this cluster, which on the wire become NAMESPACE%NAME, as with the namespace of Java's clients. Names here, in logs and in status are without it."`
+	Namespace   string      `yaml:"namespace" pattern:"[a-zA-Z0-9_-]{1,64}" doc:"Namespace (letters, digits, - and _) of all topics and groups of this cluster, which on the wire become NAMESPACE%NAME, as with the namespace of Java's clients. Names here, in logs and in status are without it."`
 	NamespaceV2 string      `yaml:"namespace_v2" pattern:"[a-zA-Z0-9_-]{1,64}" doc:"Namespace that travels in header fields of its own and leaves names as they are, as namespaceV2 of Java's clients (5.2). Excludes namespace."`
 	HeartbeatV2 bool        `yaml:"heartbeat_v2" default:"false" doc:"Leaves the subscriptions out of heartbeats that only repeat them, where a broker says that it knows how (5.1.3), as useHeartbeatV2 of Java's clients. For groups of many topics."`
 	TLS         *ClientTLS  `yaml:"tls" doc:"Speaks TLS to name servers and brokers. {} trusts the authorities of the system. The files are read at each connection, so renewed ones need no restart."`
