@@ -43,10 +43,14 @@ func (b *brokerOf) Send(ctx context.Context, m *rocketmq.OutgoingMessage) (rocke
 	return rocketmq.SendResult{Status: rocketmq.SendOK}, nil
 }
 
-func (b *brokerOf) texts() (all []string) {
+func (b *brokerOf) messages() []*rocketmq.OutgoingMessage {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for _, m := range b.sent {
+	return slices.Clone(b.sent)
+}
+
+func (b *brokerOf) texts() (all []string) {
+	for _, m := range b.messages() {
 		all = append(all, strings.Split(strings.TrimSuffix(string(m.Body), "\x02"), "\x02")...)
 	}
 	return all
@@ -77,8 +81,9 @@ func TestTracerBatchesAsJava(t *testing.T) {
 			tr.put(rec("a"))
 		}
 		synctest.Wait()
-		if got := b.texts(); len(got) != 10 || len(b.sent) != 1 || !slices.Equal(b.sent[0].Keys, []string{"a"}) || b.sent[0].Topic != wire.TraceTopic {
-			t.Errorf("at once %d records in %d messages: %+v", len(got), len(b.sent), b.sent)
+		sent := b.messages()
+		if got := b.texts(); len(got) != 10 || len(sent) != 1 || !slices.Equal(sent[0].Keys, []string{"a"}) || sent[0].Topic != wire.TraceTopic {
+			t.Errorf("at once %d records in %d messages: %+v", len(got), len(sent), sent)
 		}
 		<-time.After(flushGap + time.Millisecond)
 		synctest.Wait()
