@@ -260,7 +260,7 @@ func (f *fortress) works(t *testing.T) {
 		n := len(readFailures(t, operator, secGroup))
 		return n == 5, fmt.Sprint(n) // 1 of fail-1, 3 of fail, 1 of reject
 	})
-	g := m.groupStatus(t)
+	g := m.groupStatus(t, secGroup)
 	if len(g.Members) != 1 || g.Members[0].Silent != "" || len(g.Notes) > 0 {
 		t.Errorf("group status with the least rights: members %+v, notes %v", g.Members, g.Notes)
 	}
@@ -268,10 +268,10 @@ func (f *fortress) works(t *testing.T) {
 }
 
 // groupStatus runs `streamd group status` with the member's own config, and so its keys.
-func (m *member) groupStatus(t *testing.T) groupview.Group {
+func (m *member) groupStatus(t *testing.T, group string) groupview.Group {
 	t.Helper()
 	var g groupview.Group
-	out, err := exec.CommandContext(within(t, time.Minute), built(t, shared.streamd), "group", "status", secGroup, "-c", m.config, "-o", "json").Output()
+	out, err := exec.CommandContext(within(t, time.Minute), built(t, shared.streamd), "group", "status", group, "-c", m.config, "-o", "json").Output()
 	if err != nil {
 		t.Fatalf("group status: %v: %s", err, out)
 	}
@@ -296,7 +296,7 @@ func (f *fortress) granted(t *testing.T) {
 	f.allow(t, "late-app", map[string]string{"Topic:" + secOutput: "Pub"})
 	readAll(t, operator, "secure-reader-2", secOutput, before+1)
 	until(t, time.Minute, "everything settled", func() (bool, string) {
-		g := m.groupStatus(t)
+		g := m.groupStatus(t, secGroup)
 		return g.Lag == 0, fmt.Sprint(g.Lag)
 	})
 	m.stop(t)
