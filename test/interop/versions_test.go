@@ -12,14 +12,20 @@ import (
 	"github.com/streamd/streamd/test/interop/cluster"
 )
 
-// TestVersions_oldAndNew: what the main version is tested with in full works with the oldest and the newest one.
+// TestVersions_oldAndNew: what the main version is tested with in full works with the oldest and the newest one. streamd writes
+// JSON headers, which every version reads, and reads both forms.
 func TestVersions_oldAndNew(t *testing.T) {
-	for _, version := range []string{cluster.Old, cluster.Newest} {
+	for version, flags := range map[string][]string{
+		cluster.Old:    nil,
+		cluster.Newest: {"-Drocketmq.serialize.type=ROCKETMQ"}, // its broker answers, and asks, in the binary form
+	} {
 		t.Run(version, func(t *testing.T) {
 			t.Parallel()
-			p := newPlace(t, cluster.Options{Version: version, Broker: quickRetries()})
+			p := newPlace(t, cluster.Options{Version: version, Broker: quickRetries(), Flags: flags})
 			smokeClient(t, p)
 			smokeStreamd(t, p)
+			transactions(t, p)
+			shortHeartbeats(t, p)
 		})
 	}
 }

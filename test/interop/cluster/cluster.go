@@ -21,6 +21,8 @@ type Options struct {
 	Brokers int
 	// Broker holds settings of broker.conf that differ from the tests' defaults.
 	Broker map[string]string
+	// Flags are further flags of every broker's JVM.
+	Flags []string
 	// BrokerFiles and ToolsFiles are files in the conf folder of every broker's home and of mqadmin's, by name.
 	BrokerFiles, ToolsFiles map[string]string
 	Dir                     string // where homes and stores live; a temporary folder when empty
@@ -33,6 +35,7 @@ type Cluster struct {
 	Brokers []*Broker
 	dir     string
 	lib     string
+	flags   []string // of the brokers
 }
 
 // NameServers is the one name server of a cluster.
@@ -50,6 +53,7 @@ type Broker struct {
 	cluster *Cluster
 	conf    string
 	home    string
+	flags   []string
 }
 
 // New starts a cluster and ends it with the test.
@@ -77,7 +81,7 @@ func Run(ctx context.Context, o Options) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Cluster{Version: o.Version, dir: o.Dir, lib: lib}
+	c := &Cluster{Version: o.Version, dir: o.Dir, lib: lib, flags: o.Flags}
 	port, err := freePorts(1)
 	if err != nil {
 		return nil, err
@@ -152,7 +156,7 @@ func (c *Cluster) addBroker(ctx context.Context, name string, o Options) error {
 	if err := errors.Join(makeHome(home), writeFiles(home, o.BrokerFiles)); err != nil {
 		return err
 	}
-	b := &Broker{Name: name, Addr: fmt.Sprintf("127.0.0.1:%d", port), cluster: c, conf: conf, home: home}
+	b := &Broker{Name: name, Addr: fmt.Sprintf("127.0.0.1:%d", port), cluster: c, conf: conf, home: home, flags: c.flags}
 	c.Brokers = append(c.Brokers, b)
 	return b.Start(ctx)
 }
@@ -185,7 +189,7 @@ func (b *Broker) Rewrite(name, text string) error {
 func (b *Broker) Start(ctx context.Context) error {
 	flags := []string{"-Xms512m", "-Xmx512m", "-XX:MaxDirectMemorySize=1g", "-XX:+UseSerialGC",
 		"--add-exports=java.base/sun.nio.ch=ALL-UNNAMED", "--add-opens=java.base/java.nio=ALL-UNNAMED"}
-	p, err := b.cluster.java(b.Name, b.home, flags, "org.apache.rocketmq.broker.BrokerStartup", "-c", b.conf)
+	p, err := b.cluster.java(b.Name, b.home, append(flags, b.flags...), "org.apache.rocketmq.broker.BrokerStartup", "-c", b.conf)
 	if err != nil {
 		return err
 	}
