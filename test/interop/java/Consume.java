@@ -8,16 +8,29 @@ import org.apache.rocketmq.common.consumer.ConsumeFromWhere;
 import org.apache.rocketmq.common.message.MessageExt;
 
 /**
- * Consume NAMESERVER GROUP TOPIC TAGS: a push consumer. Prints "got ID BODY ATTEMPT QUEUE OFFSET" for each delivery.
+ * Consume NAMESERVER GROUP TOPIC TAGS [broadcast]: a push consumer. Prints "got ID BODY ATTEMPT QUEUE OFFSET" for each delivery.
  * A body that starts with "fail" is retried for ever; a line or the end of standard input stops it cleanly.
  */
 public class Consume {
+    /** MessageModel lies in another package in 4.9. */
+    @SuppressWarnings({"unchecked", "rawtypes"})
+    private static void broadcast(DefaultMQPushConsumer c) throws Exception {
+        for (java.lang.reflect.Method m : c.getClass().getMethods()) {
+            if (m.getName().equals("setMessageModel")) {
+                m.invoke(c, Enum.valueOf((Class) m.getParameterTypes()[0], "BROADCASTING"));
+            }
+        }
+    }
+
     public static void main(String[] args) throws Exception {
         DefaultMQPushConsumer c = new DefaultMQPushConsumer(args[1]);
         c.setNamesrvAddr(args[0]);
         c.setInstanceName("consume" + ProcessHandle.current().pid());
         c.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
         c.subscribe(args[2], args[3]);
+        if (args.length > 4 && args[4].equals("broadcast")) {
+            broadcast(c);
+        }
         c.registerMessageListener((MessageListenerConcurrently) (ms, context) -> {
             StringBuilder out = new StringBuilder();
             boolean fail = false;
