@@ -189,7 +189,7 @@ type task struct {
 	rec Record
 }
 
-// runStrand runs records one after another; what follows one that fails, or is cancelled before its turn, is given back.
+// runStrand runs records one after another; what follows one that fails, or is canceled before its turn, is given back.
 func (l *Lane) runStrand(tasks []task) {
 	failed := false
 	for _, t := range tasks {

@@ -62,6 +62,7 @@ type model struct {
 }
 
 func newModel(t *testing.T, seed uint64) *model {
+	t.Helper()
 	m := &model{
 		t: t, rnd: rand.New(rand.NewPCG(seed, 1)), now: time.Unix(1000, 0), order: queue.OrderQueue + queue.Order(seed%2),
 		c: NewCore(Settings{BatchMax: 1 + int(seed%5), BatchBytes: 1 << 20, Deadline: 10 * time.Second}), lanes: map[LaneID]*modelLane{},

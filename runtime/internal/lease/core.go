@@ -13,7 +13,7 @@ import (
 // (consumer-semantics.md 6.1).
 const (
 	Renew = 20 * time.Second
-	// Limit is how long after the last success a lock counts as lost: handlers are cancelled within the 30 s.
+	// Limit is how long after the last success a lock counts as lost: handlers are canceled within the 30 s.
 	Limit = 27 * time.Second
 	// Fence is how long after the last success nothing may start any more, also when nobody has noticed the loss.
 	Fence = 29 * time.Second

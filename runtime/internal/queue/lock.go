@@ -80,14 +80,14 @@ func (w *Worker) locked() {
 	}
 }
 
-// unlocked ends the epoch at once: handlers are cancelled, and what they answer from now on changes nothing. The queue waits
+// unlocked ends the epoch at once: handlers are canceled, and what they answer from now on changes nothing. The queue waits
 // for its lock. One that drains is cut off.
 func (w *Worker) unlocked() {
 	if w.phase == PhaseDraining {
 		w.drainUntil = w.cfg.Now()
 		return
 	}
-	w.cfg.Logger.Warn("the queue's lock is lost, its handlers are cancelled", "queue", w.cfg.Queue.String(), "epoch", w.epoch, "why", w.lock.Text)
+	w.cfg.Logger.Warn("the queue's lock is lost, its handlers are canceled", "queue", w.cfg.Queue.String(), "epoch", w.epoch, "why", w.lock.Text)
 	w.stopPull()
 	w.looking, w.lostTail, w.resetWaits, w.force, w.commitNow = false, false, false, false, false
 	w.asked++ // what is being looked up is nobody's concern any more

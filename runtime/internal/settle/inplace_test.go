@@ -106,6 +106,7 @@ type inPlaceRig struct {
 }
 
 func newInPlaceRig(t *testing.T) *inPlaceRig {
+	t.Helper()
 	r := &inPlaceRig{broker: &fakeBroker{t: t}, start: time.Now()}
 	r.policy = Policy{Group: "G", MaxRetries: 2, Levels: DefaultLevels(), BlockPause: time.Minute, Backoff: Backoff{First: time.Second, Most: 30 * time.Second}}
 	r.own = queue.NewOwnership(sdk.Queue{Topic: "T", Broker: "b"}, 1, 0, nil, make(chan struct{}, 1))
