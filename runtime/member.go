@@ -469,7 +469,8 @@ func (m *member) leftover() error {
 	var errs []error
 	for _, r := range m.left {
 		if r.Left > 0 {
-			errs = append(errs, fmt.Errorf("%s: %d messages were not settled in time and will be delivered again from offset %d", r.Queue, r.Left, r.Safe))
+			errs = append(errs, fmt.Errorf("%s of group %s: %d messages were not settled in time by handler %s and will be delivered again from offset %d, message %s",
+				r.Queue, m.s.config().Group, r.Left, m.s.config().Handler, r.Safe, r.Holder))
 		}
 		if !r.Confirmed {
 			errs = append(errs, fmt.Errorf("%s: offset %d is not confirmed by the broker, which has %d: %w", r.Queue, r.Safe, r.Committed, r.Err))

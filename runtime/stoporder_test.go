@@ -3,6 +3,7 @@ package runtime_test
 import (
 	"context"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -75,4 +76,29 @@ func TestStopGoesInOrder(t *testing.T) {
 			})
 		})
 	}
+}
+
+// SH-P05: what a stop could not wait for is named: group, queue, handler, message.
+func TestStopNamesWhatItLeaves(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, 1, func(ctx context.Context, _ clustertest.Record) clustertest.Answer {
+			<-ctx.Done()
+			return clustertest.Answer{Never: true}
+		})
+		q := clustertest.Queue(topicName, 0)
+		r.cluster.Fill(q, 3)
+		e := r.start(r.config("c1"))
+		wait(2 * time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		err := e.Stop(ctx)
+		if err == nil {
+			t.Fatal("a stop that left three messages is clean")
+		}
+		for _, want := range []string{"stream orders", "group G", q.String(), "3 messages", "handler h", "offset 0", r.cluster.Messages(topicName)[0].OffsetID()} {
+			if !strings.Contains(err.Error(), want) {
+				t.Errorf("%q does not name %q", err, want)
+			}
+		}
+	})
 }

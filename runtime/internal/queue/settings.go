@@ -97,7 +97,8 @@ type Report struct {
 	Epoch     uint64
 	Committed int64 // last offset that the broker confirmed; -1 = none
 	Safe      int64
-	Confirmed bool  // the broker stores Safe, or carries a reset that overrides it
-	Left      int   // messages given up at handlers or before their verdict was durable: they will be delivered again
-	Err       error // why Safe is not confirmed
+	Confirmed bool   // the broker stores Safe, or carries a reset that overrides it
+	Left      int    // messages given up at handlers or before their verdict was durable: they will be delivered again
+	Holder    string // identity of the message at Safe, when something is left
+	Err       error  // why Safe is not confirmed
 }

@@ -69,6 +69,7 @@ type Worker struct {
 	commitUntil  time.Time
 	final        bool // draining is over, the last commit is on its way
 	left         int
+	holder       string // of what is left: the message at the safe offset
 	commitFailed error
 }
 
@@ -189,7 +190,7 @@ func (w *Worker) finish() {
 }
 
 func (w *Worker) report() Report {
-	r := Report{Queue: w.cfg.Queue, Epoch: w.epoch, Committed: w.committed, Safe: w.committed, Left: w.left, Err: w.commitFailed}
+	r := Report{Queue: w.cfg.Queue, Epoch: w.epoch, Committed: w.committed, Safe: w.committed, Left: w.left, Holder: w.holder, Err: w.commitFailed}
 	if w.own != nil {
 		r.Safe, _ = w.own.fence()
 	}
@@ -217,6 +218,7 @@ func (w *Worker) cutOff() {
 	if w.own == nil {
 		return
 	}
+	w.holder = w.own.facts(true).holder
 	_, w.left = w.own.fence()
 	w.cfg.Sink.Revoke(w.own, true)
 }
