@@ -25,8 +25,8 @@ type clusterFlags struct {
 	paths     []string
 	broker    string
 	namespace string
-	timeout time.Duration
-	verbose bool
+	timeout   time.Duration
+	verbose   bool
 
 	msgtrace string // topic of RocketMQ's own trace of what is sent; empty = none is written
 }

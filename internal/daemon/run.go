@@ -58,7 +58,7 @@ func (d *daemon) run(ctx context.Context) error {
 	defer cancel(nil)
 	starting := background(func() error { return d.start(work) })
 	var reloading <-chan error
-	again := false           // a SIGHUP came during a reload
+	again := false         // a SIGHUP came during a reload
 	var asked chan<- error // who asked for the reload under way, other than by a signal
 	ticker := time.NewTicker(tick)
 	defer ticker.Stop()

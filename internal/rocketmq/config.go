@@ -38,8 +38,8 @@ type Config struct {
 	Namespace string
 	// NamespaceV2 travels in header fields of its own, as Java's namespaceV2: names stay as they are. Excludes Namespace.
 	NamespaceV2 string
-	Now  func() time.Time // wall clock, for born times and ids; time.Now
-	Rand func() float64   // 0 <= x < 1, for jitter and choices; safe for concurrent use
+	Now         func() time.Time // wall clock, for born times and ids; time.Now
+	Rand        func() float64   // 0 <= x < 1, for jitter and choices; safe for concurrent use
 	// Sent hears of each stored message that wants it (OutgoingMessage.Traced): for RocketMQ's own trace. It must not block.
 	Sent func(*SentMessage)
 	// ShortHeartbeats leaves the subscriptions out of heartbeats to brokers that say they know how (heartbeat V2, 5.1.3), as
