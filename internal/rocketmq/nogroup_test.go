@@ -36,7 +36,7 @@ func TestGroupThatTheBrokerDoesNotKnow(t *testing.T) {
 				if !errors.Is(err, tt.want) || !IsRetriable(err) {
 					t.Errorf("%v, want %v", err, tt.want)
 				}
-				if tt.want == ErrGroupNotFound && !strings.Contains(err.Error(), "broker a does not know it") {
+				if errors.Is(tt.want, ErrGroupNotFound) && !strings.Contains(err.Error(), "broker a does not know it") {
 					t.Errorf("%v does not name the broker", err)
 				}
 				pulls := broker.requests(wire.ReqPullMessage)
