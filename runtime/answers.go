@@ -11,7 +11,7 @@ func (m *member) spec() rocketmq.GroupSpec {
 	c := m.s.config()
 	return rocketmq.GroupSpec{
 		Name: c.Group, Broadcasting: c.Broadcasting, FromWhere: m.fromWhere(c),
-		Subscriptions:    func() []rocketmq.Subscription { return m.s.subscriptions(m.s.config()) },
+		Subscriptions:    m.tellAnnounced,
 		OnMembersChanged: func() { m.send(group.Input{Kind: group.InNotify}) },
 		OnBrokerBack:     m.brokerBack,
 		OnReset:          m.onReset,
@@ -65,11 +65,11 @@ func (m *member) peerInfo(st *StreamStatus) PeerInfo {
 			"rejects": st.Counters.Dispatch.Rejects, "expired": st.Counters.Queues.Expired, "overlaps": st.Counters.Group.Overlaps,
 		},
 	}
-	if m.s.config().Broadcasting {
-		p.Strategy = ""
-	}
 	if p.Locks, p.Heads = st.LocksHeld, st.Heads[:min(len(st.Heads), peerHeads)]; st.Order.ordered() {
 		p.Order = st.Order
+	}
+	if m.s.config().Broadcasting {
+		p.Strategy = ""
 	}
 	select {
 	case <-m.stops:

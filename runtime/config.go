@@ -60,8 +60,8 @@ type StreamConfig struct {
 	Window         Window
 	Retry          Retry
 	OnExhausted    OnExhausted
-	HandlerDown    HandlerDown
 	Order          Order // empty = none
+	HandlerDown    HandlerDown
 	OutputTopic    string
 	// FailureTopic takes failure records; "" = STREAMD_FAILURES, "-" = none.
 	FailureTopic string
@@ -75,6 +75,7 @@ type StreamConfig struct {
 type Subscription struct {
 	Topic string
 	Tags  string // "a || b"; empty or "*" = all
+	SQL   string // an SQL92 expression over the properties, which brokers evaluate; excludes Tags
 }
 
 // StartFrom is where a group without offsets starts. The zero value is the queue's end.
@@ -211,7 +212,6 @@ func withStreamDefaults(s StreamConfig) StreamConfig {
 		s.Retry.Levels = settle.DefaultLevels()
 	}
 	preset(&s.OnExhausted, DeadLetter)
-	preset(&s.HandlerDown.Hold, defaultHandlerHold)
 	preset(&s.Order, OrderNone)
 	preset(&s.Retry.Backoff.First, defaultFirstPause)
 	preset(&s.Retry.Backoff.Most, max(defaultMostPause, s.Retry.Backoff.First))
@@ -285,7 +285,7 @@ func (s *StreamConfig) check() (errs []error) {
 			fail("subscribes to topic %q twice: put the tags into one entry, as \"a || b\"", sub.Topic)
 		}
 		seen[sub.Topic] = true
-		if _, err := parseTags(sub.Tags); err != nil {
+		if err := sub.checkFilter(); err != nil {
 			fail("topic %q: %w", sub.Topic, err)
 		}
 	}
@@ -400,9 +400,9 @@ type scalars struct {
 	window                                                                   Window
 	deadline, drain                                                          time.Duration
 	exhausted                                                                OnExhausted
-	handlerDown                                                              HandlerDown
 	order                                                                    Order
 	backoff                                                                  Backoff
+	handlerDown                                                              HandlerDown
 	pull                                                                     Pull
 	commit                                                                   Commit
 }

@@ -62,6 +62,12 @@ func (r *round) see(ctx context.Context, groupName, topic string) sight {
 	if len(s.queues) == 0 {
 		return s
 	}
+	if sub, ok := r.m.s.config().filterOf(topic); ok {
+		if err := r.m.s.checkFilter(ctx, groupName, sub, s.queues); err != nil {
+			s.hold = Hold{Kind: queue.HoldFilter, Text: unseen(ctx, err)}
+			return s
+		}
+	}
 	if r.m.s.config().Broadcasting {
 		r.seeMembers(ctx, groupName, &s)
 		return s

@@ -31,6 +31,7 @@ type member struct {
 	ended   chan struct{} // the loop reads inputs no more
 	done    chan struct{}
 	newness *newness
+	views   *views
 	calls   sync.WaitGroup
 	stopped sync.Once
 
@@ -42,6 +43,9 @@ type member struct {
 	watched map[string]func() // stops of route watches, by topic
 
 	round *round // of the round's goroutine: never two at once
+	// The same goroutine's, and the poll's, of which there are never two either.
+	absentTold map[string]string // by topic: what was last logged of members that do not subscribe to it
+	seenViews  string            // what of the other members' subscriptions a round was asked for
 
 	owned   atomic.Int64 // len(workers)
 	unasked atomic.Bool  // told that access control forbids asking members
@@ -61,6 +65,7 @@ type member struct {
 	assign   map[string]Assignment
 	leaving  error
 	overlaps overlaps
+	unlike   []Unlike
 }
 
 type change struct{ subscriptions, strategy, order bool }
@@ -73,6 +78,7 @@ func newMember(s *stream) *member {
 	}
 	m.overlaps.told = map[Queue]uint64{}
 	m.newness = &newness{s: s, fresh: map[Queue]time.Time{}}
+	m.views, m.absentTold = newViews(), map[string]string{}
 	m.round = newRound(m)
 	m.absence = newAbsence(m)
 	return m
@@ -205,6 +211,11 @@ func (m *member) join(ctx context.Context, joined chan<- error) bool {
 func (m *member) tryJoin(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, joinLimit)
 	defer cancel()
+	c := m.s.config()
+	if err := m.s.checkFilters(ctx, c); err != nil {
+		return fmt.Errorf("joining: %w", err)
+	}
+	m.lookAtRegistered(ctx, c)
 	if err := m.s.broker.Join(ctx, m.spec()); err != nil {
 		return fmt.Errorf("joining: %w", err)
 	}
@@ -213,6 +224,10 @@ func (m *member) tryJoin(ctx context.Context) error {
 
 // joinHold is the kind of what keeps a member out of its group.
 func joinHold(err error) HoldKind {
+	var refused *rocketmq.FilterError
+	if errors.As(err, &refused) {
+		return queue.HoldFilter
+	}
 	if _, denied := rocketmq.AccessRefused(err); denied {
 		return queue.HoldAccess
 	}
@@ -336,7 +351,7 @@ func (m *member) do(ctx context.Context, a group.Action) {
 			<-m.opened // ends with the limit of opening
 			part := func(topics []group.Topic) { m.send(group.Input{Kind: group.InPart, Topics: topics}) }
 			m.send(group.Input{Kind: group.InRound, Topics: m.round.run(ctx, part)})
-			m.round.pollNeighbor(ctx)
+			m.round.poll(ctx)
 		})
 	case group.ActHurry:
 		m.round.sooner()

@@ -66,6 +66,10 @@ type Assignment struct {
 	Kept     bool   `json:"kept,omitempty"`
 	Fallback string `json:"fallback,omitempty"`
 	Reason   string `json:"reason,omitempty"`
+	// Absent are members that do not subscribe to the topic. Unread are their queues, which nobody reads; none when the
+	// topic is divided among the others.
+	Absent []string `json:"absent,omitempty"`
+	Unread []string `json:"unread,omitempty"`
 }
 
 // ErrNotStreamd means that a running info is not of a streamd member.
@@ -125,6 +129,7 @@ func (m *member) eachPeer(ctx context.Context, ids []string, f func(id string, i
 			defer cancel()
 			info, err := m.s.broker.PeerInfo(ctx, m.s.config().Group, id)
 			if err == nil && info != nil {
+				m.views.learn(id, info)
 				f(id, info)
 			}
 			m.tellUnasked(err)
@@ -165,11 +170,12 @@ func (m *member) forgetMembers(subscribed []group.Topic) {
 	})
 }
 
-func (m *member) noteDecision(topic string, d allocate.Decision) {
+func (m *member) noteDecision(topic string, d allocate.Decision, absent []string) {
 	a := Assignment{Mine: len(d.Mine), Of: len(d.Input.Queues), Members: len(d.Input.Members), Kept: d.Kept, Fallback: d.Fallback}
 	if d.Reason != nil {
 		a.Reason = d.Reason.Error()
 	}
+	m.noteAbsent(&a, topic, &d, absent)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.digests[topic], m.assign[topic] = d.Digest, a
@@ -226,19 +232,43 @@ func (r *round) forgetOthers(ids []string) {
 	}
 }
 
-// pollNeighbor asks one other member a round, each in turn, and tells when it computes otherwise (design.md 9).
-func (r *round) pollNeighbor(ctx context.Context) {
-	id, ok := r.nextNeighbor(r.m.others())
+// poll asks one other member a round, each in turn, and tells when it computes otherwise (design.md 9); with it those whose
+// subscriptions are not known, and all of them while any subscribes unlike.
+func (r *round) poll(ctx context.Context) {
+	others := r.m.others()
+	neighbor, ok := r.nextNeighbor(others)
 	if !ok {
 		return
 	}
-	r.m.eachPeer(ctx, []string{id}, func(id string, info *wire.ConsumerRunningInfo) {
+	defer r.polled()
+	ids := r.m.views.whom(r.m.s.subscriptions(r.m.s.config()), others)
+	if neighbor != "" && !slices.Contains(ids, neighbor) {
+		ids = append(ids, neighbor)
+	}
+	var mu sync.Mutex
+	told := make(map[string]bool, len(ids))
+	r.m.eachPeer(ctx, ids, func(id string, info *wire.ConsumerRunningInfo) {
 		r.learn(id, info)
 		r.m.noteOverlaps(id, info)
+		mu.Lock()
+		defer mu.Unlock()
+		told[id] = true
 	})
-	r.mu.Lock()
-	r.polling = false
-	r.mu.Unlock()
+	if ctx.Err() != nil {
+		return
+	}
+	for _, id := range ids {
+		if !told[id] {
+			r.m.views.silent(id)
+		}
+	}
+	r.m.compare(ctx)
+	if neighbor != "" {
+		r.tellDisagreement(neighbor)
+	}
+}
+
+func (r *round) tellDisagreement(id string) {
 	r.m.mu.Lock()
 	own := make(map[string]allocate.Digest, len(r.m.digests))
 	maps.Copy(own, r.m.digests)
@@ -250,14 +280,23 @@ func (r *round) pollNeighbor(ctx context.Context) {
 	}
 }
 
-// nextNeighbor is whom to poll now; false while a poll is under way, or when nobody else is there.
-func (r *round) nextNeighbor(others []string) (string, bool) {
+// nextNeighbor is whom to poll now, "" when nobody else is there; false while a poll is under way.
+func (r *round) nextNeighbor(others []string) (id string, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.polling || len(others) == 0 {
+	if r.polling {
 		return "", false
 	}
 	r.polling = true
+	if len(others) == 0 {
+		return "", true
+	}
 	r.neighbor++
 	return others[r.neighbor%len(others)], true
+}
+
+func (r *round) polled() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.polling = false
 }

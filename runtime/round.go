@@ -205,8 +205,12 @@ func (r *round) topic(ctx context.Context, c *StreamConfig, s *sight) group.Topi
 	defer cancel()
 	r.m.noteMembers(s.topic, s.members)
 	view := allocate.View{Group: c.Group, Topic: s.topic, Self: r.m.s.broker.ClientID(), Queues: s.queues, Members: s.members}
+	var absent []string
+	if !wire.IsRetryTopic(s.topic) {
+		view.Members, absent = r.m.views.divide(s.topic, view.Self, s.members)
+	}
 	d := r.decide(ctx, c, view)
-	r.m.noteDecision(s.topic, d)
+	r.m.noteDecision(s.topic, d, absent)
 	r.alarm(s.topic, d)
 	t.Known, t.Mine = true, d.Mine
 	if d.Kept {

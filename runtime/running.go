@@ -39,6 +39,7 @@ func (m *member) runningInfo(stacks bool) *wire.ConsumerRunningInfo {
 		}
 	}
 	m.mu.Unlock()
+	info.Properties[absentProperty] = m.views.absentText()
 	if text, err := json.Marshal(m.peerInfo(&st)); err == nil {
 		info.Properties[PeerInfoProperty] = string(text)
 	}

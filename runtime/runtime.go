@@ -191,6 +191,9 @@ func (r *Runtime) Apply(ctx context.Context, cfg Config) error {
 		return fmt.Errorf("changing the engine's config: %w: the engine is %s", ErrState, state)
 	}
 	p := planOf(running, cfg)
+	if err := p.checkChanged(ctx); err != nil {
+		return fmt.Errorf("changing the engine's config: %w", err)
+	}
 	started, err := r.startNew(ctx, cfg, p)
 	if err != nil {
 		return fmt.Errorf("changing the engine's config: %w", err)

@@ -18,6 +18,10 @@ type Broker interface {
 	Join(ctx context.Context, spec rocketmq.GroupSpec) error // registers and heartbeats; rocketmq.ErrDuplicateGroup
 	Heartbeat(ctx context.Context) error                     // now, to every known broker
 	Leave(ctx context.Context, group string) error           // unregisters (35) at every broker
+	// Registered lists what the brokers of some topics have registered for a group, by whichever member came last (203).
+	Registered(ctx context.Context, group string, topics []string) ([]rocketmq.Subscription, error)
+	// CheckFilter asks a broker whether it takes a filter that is not one of tags (46). A refusal is a *rocketmq.FilterError.
+	CheckFilter(ctx context.Context, group, broker string, s rocketmq.Subscription) error
 
 	// Queues returns the readable queues of a topic, sorted. rocketmq.ErrTopicNotFound when no name server knows it.
 	Queues(ctx context.Context, topic string) ([]sdk.Queue, error)

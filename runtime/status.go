@@ -77,7 +77,8 @@ type StreamStatus struct {
 	LocksHeld                    int    // of the queues of an ordered stream
 	Heads                        []Head // failed messages that are tried again in place, at most 1,000
 	BytesUsed, BytesLimit        int64
-	Holds                        []Hold // what holds the stream as a whole
+	Holds                        []Hold   // what holds the stream as a whole
+	Unlike                       []Unlike // members that subscribe to something else
 	Counters                     Counters
 }
 
@@ -172,6 +173,7 @@ func (m *member) read(st *StreamStatus) {
 	m.mu.Lock()
 	st.Joined = m.joined
 	st.Members = m.members()
+	st.Unlike = slices.Clone(m.unlike)
 	st.Assignments = make(map[string]Assignment, len(m.assign))
 	maps.Copy(st.Assignments, m.assign)
 	queues, past, counts := m.queues, m.past, m.counts

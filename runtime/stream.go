@@ -34,6 +34,7 @@ type stream struct {
 	// placeUntil is until when failed messages are tried in place after the stream's order was taken off.
 	placeUntil atomic.Pointer[time.Time]
 	version    atomic.Int64 // of the subscriptions
+	filters    filters
 
 	rates    *rates.Table
 	started  time.Time
@@ -105,11 +106,7 @@ func (s *stream) subscriptions(c *StreamConfig) []rocketmq.Subscription {
 	version := s.version.Load()
 	all := make([]rocketmq.Subscription, 0, len(c.Subscriptions)+1)
 	for _, sub := range c.Subscriptions {
-		expression := sub.Tags
-		if expression == "" {
-			expression = "*"
-		}
-		all = append(all, rocketmq.Subscription{Topic: sub.Topic, Expression: expression, Type: rocketmq.FilterTag, Version: version})
+		all = append(all, sub.subscription(version))
 	}
 	if c.Broadcasting {
 		return all // it has no retries at the broker
@@ -118,9 +115,9 @@ func (s *stream) subscriptions(c *StreamConfig) []rocketmq.Subscription {
 }
 
 func (s *stream) queueSettings(c *StreamConfig, sub rocketmq.Subscription) *queue.Settings {
-	tags, err := parseTags(sub.Expression)
-	if err != nil {
-		tags = nil // cannot be: check has parsed them
+	var tags map[string]struct{} // brokers alone evaluate SQL92
+	if sub.Type != rocketmq.FilterSQL92 {
+		tags, _ = parseTags(sub.Expression) // check has parsed them
 	}
 	return &queue.Settings{
 		Limits:       queue.Limits{Messages: c.Window.Messages, Bytes: c.Window.Bytes, Span: c.Window.Span},

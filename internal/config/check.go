@@ -119,7 +119,6 @@ func dotted(path []string) string {
 // laterKeys are keys of design.md 6 that come with their feature.
 var laterKeys = map[string]string{ //nolint:gochecknoglobals // a constant table
 	"chains": "chains of handlers",
-	"sql":    "filtering by SQL92",
 }
 
 func unknownKey(n *node, f *field, key string, ps *problems) {

@@ -171,7 +171,8 @@ type HandlerDown struct {
 // Subscription is one topic with its filter.
 type Subscription struct {
 	Topic string `yaml:"topic" required:"true" doc:"Topic, written as in RocketMQ."`
-	Tags  string `yaml:"tags" doc:"Tags separated by ||. Left out: every message."`
+	Tags  string `yaml:"tags" doc:"Tags separated by ||. Left out, with no sql: every message. Excludes sql."`
+	SQL   string `yaml:"sql" doc:"SQL92 expression over the properties of messages, such as amount > 100, which brokers evaluate; they need enablePropertyFilter=true. Excludes tags."`
 }
 
 // Allocation names a strategy: one of streamd's own, or a plugin's component.

@@ -219,6 +219,7 @@ func checkTopic(t *node, ps *problems) {
 }
 
 func checkSubscription(sub *node, topics map[string]Position, ps *problems) {
+	checkFilter(sub, ps)
 	if t, ok := sub.str("topic"); ok {
 		checkTopic(t, ps)
 		if strings.HasPrefix(t.text, "%RETRY%") {

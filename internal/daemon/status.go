@@ -74,6 +74,7 @@ type StreamStatus struct {
 	BytesUsed  int64                         `json:"bytes_used"`
 	BytesLimit int64                         `json:"bytes_limit"`
 	Holds      []runtime.Hold                `json:"holds"`
+	Unlike     []runtime.Unlike              `json:"unlike,omitempty"` // members that subscribe to something else
 	Queues     []QueueStatus                 `json:"queues"`
 	Counters   map[string]uint64             `json:"counters"`
 }
@@ -169,7 +170,7 @@ func streamStatus(s *runtime.StreamStatus) StreamStatus {
 	out := StreamStatus{
 		Name: s.Name, Group: s.Group, Broker: s.Broker, Handler: s.Handler, ClientID: s.ClientID, Joined: s.Joined,
 		Members: s.Members, Assigned: s.Assignments, Lanes: s.Lanes, PluginPID: s.Plugin.PID, Waiting: s.Ready, Suspects: s.Suspects,
-		Settling: s.Settling, BytesUsed: s.BytesUsed, BytesLimit: s.BytesLimit, Holds: s.Holds, Queues: []QueueStatus{},
+		Settling: s.Settling, BytesUsed: s.BytesUsed, BytesLimit: s.BytesLimit, Holds: s.Holds, Unlike: s.Unlike, Queues: []QueueStatus{},
 		Counters: map[string]uint64{
 			"pulled": s.Counters.Queues.Pulled, "settled": s.Counters.Queues.Settled, "acks": s.Counters.Dispatch.Acks,
 			"retries": s.Counters.Dispatch.Retries, "rejects": s.Counters.Dispatch.Rejects,

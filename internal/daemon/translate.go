@@ -63,7 +63,7 @@ func streamConfig(s *config.Stream) runtime.StreamConfig {
 		out.Batch.Linger = -1 // to the engine zero is the default, and here somebody wrote 0s
 	}
 	for _, sub := range s.Subscribe {
-		out.Subscriptions = append(out.Subscriptions, runtime.Subscription{Topic: sub.Topic, Tags: sub.Tags})
+		out.Subscriptions = append(out.Subscriptions, runtime.Subscription{Topic: sub.Topic, Tags: sub.Tags, SQL: sub.SQL})
 	}
 	return out
 }

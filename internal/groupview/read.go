@@ -39,6 +39,7 @@ func Read(ctx context.Context, c Cluster, group string, topics []string) (*Group
 		return nil, err
 	}
 	r.members(ctx)
+	r.unlike()
 	r.progress(ctx)
 	r.local(ctx)
 	r.own()

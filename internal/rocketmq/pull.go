@@ -17,6 +17,7 @@ import (
 //
 // It goes to the replica that the broker suggested last for this group and queue, else to the master, else to whichever
 // is reachable. The offset is never committed by a pull. The caller must call Release on the result, whatever its status.
+// A filter that the broker refuses is a *FilterError.
 func (c *Client) Pull(ctx context.Context, req *PullRequest) (*PullResult, error) {
 	list, err := c.replicas(ctx, req.Queue.Broker, req.Queue.Topic)
 	if err != nil {
@@ -39,7 +40,7 @@ func (c *Client) finishPull(req *PullRequest, r request, to BrokerAddr, reply *r
 	result, err := c.pulled(req, r, to, reply)
 	if err != nil {
 		reply.Release()
-		return nil, fmt.Errorf("pulling from %s at offset %d for group %s: %w", req.Queue, req.Offset, req.Group, c.note(err, req.Queue.Topic))
+		return nil, fmt.Errorf("pulling from %s at offset %d for group %s: %w", req.Queue, req.Offset, req.Group, filterRefusal(req.Subscription, c.note(err, req.Queue.Topic)))
 	}
 	c.suggested.put(pullKey{req.Group, req.Queue}, result.suggested)
 	return &result.PullResult, nil

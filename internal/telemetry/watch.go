@@ -62,6 +62,14 @@ func streamGauges() []streamMetric {
 		}),
 		gauge("window_bytes", "Memory of the windows.", func(s *runtime.StreamStatus) float64 { return float64(s.BytesUsed) }),
 		gauge("group_members", "Members of the group as last listed; 0 = not known.", func(s *runtime.StreamStatus) float64 { return float64(len(s.Members)) }),
+		gauge("unlike_subscriptions", "Differences between what other members of the group subscribe to and what this one does; the status names them.", func(s *runtime.StreamStatus) float64 { return float64(len(s.Unlike)) }),
+		gauge("unread_queues", "Queues that fall to members which do not subscribe to their topic, so that nobody reads them.", func(s *runtime.StreamStatus) float64 {
+			n := 0
+			for _, a := range s.Assignments {
+				n += len(a.Unread)
+			}
+			return float64(n)
+		}),
 		gauge("handler_lanes", "Open lanes to the handler.", func(s *runtime.StreamStatus) float64 { return float64(s.Lanes) }),
 		gauge("handler_suspects", "Messages that wait to be tried alone after a crash.", func(s *runtime.StreamStatus) float64 { return float64(s.Suspects) }),
 		gauge("stream_held", "1 while something holds the stream as a whole.", func(s *runtime.StreamStatus) float64 { return oneIf(len(s.Holds) > 0) }),

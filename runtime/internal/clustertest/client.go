@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/streamd/streamd/internal/rocketmq"
@@ -48,6 +49,9 @@ func (b *Client) Join(_ context.Context, spec rocketmq.GroupSpec) error {
 		return rocketmq.ErrDuplicateGroup
 	}
 	g.members[b.id] = spec
+	if g.merge(tableOf(spec)) && len(g.members) > 1 {
+		c.changes++
+	}
 	if retry := wire.RetryTopic(spec.Name); c.topics[retry] == nil {
 		c.create(retry, 1)
 	}
@@ -59,8 +63,54 @@ func (b *Client) Join(_ context.Context, spec rocketmq.GroupSpec) error {
 	return nil
 }
 
-// Heartbeat implements runtime.Broker.
-func (b *Client) Heartbeat(context.Context) error { return b.fault("Heartbeat", sdk.Queue{}) }
+// Heartbeat implements runtime.Broker. A group keeps one table of subscriptions, in which the last heartbeat wins; a change
+// of its topics is told to every member (consumer-semantics.md 9.2).
+func (b *Client) Heartbeat(context.Context) error {
+	if err := b.fault("Heartbeat", sdk.Queue{}); err != nil {
+		return err
+	}
+	b.c.mu.Lock()
+	specs := map[*groupState]rocketmq.GroupSpec{}
+	for _, g := range b.c.groups {
+		if spec, ok := g.members[b.id]; ok {
+			specs[g] = spec
+		}
+	}
+	b.c.mu.Unlock()
+	for g, spec := range specs {
+		next := tableOf(spec) // it may ask the member, which takes locks of its own
+		b.c.mu.Lock()
+		var notify []func()
+		if g.merge(next) {
+			notify = b.c.notified(g)
+			b.c.changes++
+		}
+		b.c.mu.Unlock()
+		for _, f := range notify {
+			go f()
+		}
+	}
+	return nil
+}
+
+// Registered implements runtime.Broker.
+func (b *Client) Registered(_ context.Context, group string, _ []string) ([]rocketmq.Subscription, error) {
+	if err := b.fault("Registered", sdk.Queue{}); err != nil {
+		return nil, err
+	}
+	return b.c.Table(group), nil
+}
+
+// CheckFilter implements runtime.Broker. Expressions that contain "bad" cannot be read.
+func (b *Client) CheckFilter(_ context.Context, _, _ string, s rocketmq.Subscription) error {
+	if err := b.fault("CheckFilter", sdk.Queue{Topic: s.Topic}); err != nil {
+		return err
+	}
+	if strings.Contains(s.Expression, "bad") {
+		return &rocketmq.FilterError{Subscription: s, Err: &rocketmq.ResponseError{Request: wire.ReqCheckClientConfig, Code: wire.RespSubscriptionParseFailed, Remark: "cannot be parsed", Broker: Broker}}
+	}
+	return nil
+}
 
 // Leave implements runtime.Broker.
 func (b *Client) Leave(_ context.Context, group string) error {
@@ -72,6 +122,9 @@ func (b *Client) Leave(_ context.Context, group string) error {
 	var notify []func()
 	if g != nil {
 		delete(g.members, b.id)
+		if len(g.members) == 0 {
+			g.table = nil
+		}
 		notify = b.c.notified(g)
 	}
 	b.c.mu.Unlock()
@@ -291,15 +344,12 @@ func (c *Cluster) read(req *rocketmq.PullRequest) *rocketmq.PullResult {
 		res.Status = rocketmq.PullNoNew
 		return res
 	}
-	data, err := wire.NewSubscriptionData(req.Subscription.Topic, "TAG", req.Subscription.Expression, 1)
-	if err != nil {
-		panic(err)
-	}
+	matches := matcher(req.Subscription)
 	found := 0
 	for o := req.Offset; o < end && found < req.MaxMessages; o++ {
 		r := l.messages[o-l.min]
 		res.Next = o + 1
-		if tag := r.Tag(); !data.Matches(tag) {
+		if !matches(r) {
 			continue
 		}
 		res.Body = append(res.Body, r.text...)
@@ -313,6 +363,22 @@ func (c *Cluster) read(req *rocketmq.PullRequest) *rocketmq.PullResult {
 		res.Body = c.Garble(req.Queue, slices.Clone(res.Body))
 	}
 	return res
+}
+
+// matcher filters by tags exactly. Of SQL92 it knows "property = 'value'" alone, and lets everything pass where it cannot
+// read it, as RocketMQ does.
+func matcher(s rocketmq.Subscription) func(*record) bool {
+	if s.Type == rocketmq.FilterSQL92 {
+		name, value, ok := strings.Cut(s.Expression, " = ")
+		return func(r *record) bool {
+			return !ok || wire.PropertyMap(r.Properties)[name] == strings.Trim(value, "'")
+		}
+	}
+	data, err := wire.NewSubscriptionData(s.Topic, wire.ExpressionTag, s.Expression, 1)
+	if err != nil {
+		panic(err)
+	}
+	return func(r *record) bool { return data.Matches(r.Tag()) }
 }
 
 // SendBack implements runtime.Broker (consumer-semantics.md 8.1).

@@ -37,6 +37,7 @@ type Cluster struct {
 	arrived chan struct{} // closed and replaced at each arrival and reset
 	Pulls   map[sdk.Queue]int
 	most    map[sdk.Queue]int
+	changes int
 	locks   map[string]map[sdk.Queue]queueLock // by group
 }
 
@@ -62,6 +63,55 @@ type record struct {
 
 type groupState struct {
 	members map[string]rocketmq.GroupSpec
+	table   map[string]rocketmq.Subscription // what brokers keep of the group's subscriptions
+}
+
+func tableOf(spec rocketmq.GroupSpec) map[string]rocketmq.Subscription {
+	table := map[string]rocketmq.Subscription{}
+	if spec.Subscriptions == nil {
+		return table
+	}
+	for _, s := range spec.Subscriptions() {
+		table[s.Topic] = s
+	}
+	return table
+}
+
+// merge takes a heartbeat's table and tells whether its topics differ from those before.
+func (g *groupState) merge(next map[string]rocketmq.Subscription) (changed bool) {
+	for topic, s := range next {
+		old, ok := g.table[topic]
+		changed = changed || !ok
+		if ok && old.Version >= s.Version {
+			next[topic] = old
+		}
+	}
+	changed = changed || len(next) != len(g.table)
+	g.table = next
+	return changed
+}
+
+// Table lists what the broker keeps of a group's subscriptions, by topic.
+func (c *Cluster) Table(group string) []rocketmq.Subscription {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	g := c.groups[group]
+	if g == nil {
+		return nil
+	}
+	all := make([]rocketmq.Subscription, 0, len(g.table))
+	for _, s := range g.table {
+		all = append(all, s)
+	}
+	slices.SortFunc(all, func(a, b rocketmq.Subscription) int { return strings.Compare(a.Topic, b.Topic) })
+	return all
+}
+
+// Changes counts the heartbeats that changed the topics of a group, of which every member is told.
+func (c *Cluster) Changes() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.changes
 }
 
 // New makes an empty cluster.
