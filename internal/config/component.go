@@ -62,7 +62,7 @@ func (r Raw) describe(e *jsonschema.ValidationError, schema []byte, ps *problems
 // Diagnose places what a component itself says of its config, and names the key that it speaks of: a key that is missing
 // has no place of its own in the file.
 func (r Raw) Diagnose(jsonPointer, text, try string) Problem {
-	return Problem{Where: r.Locate(jsonPointer), What: keyed(pointer(jsonPointer), text), Try: try}
+	return Problem{Where: r.Locate(jsonPointer), What: keyed(pointer(jsonPointer), text), Try: try, Said: true}
 }
 
 // keyed puts the key before what is said of it. A text that quotes the key already, as of one that is missing or unknown,

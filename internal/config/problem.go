@@ -31,6 +31,7 @@ type Problem struct {
 	Where Position
 	What  string
 	Try   string // may be empty
+	Said  bool   // Try is a plugin's own advice
 }
 
 // String is one line: "file:line:col: what; try ...", or "; write ...", "; keep ..." where that is plainer.
@@ -40,9 +41,19 @@ func (p Problem) String() string {
 		s = w + ": " + s
 	}
 	if p.Try != "" {
-		s += "; " + advice(p.Try)
+		s += "; " + p.advice()
 	}
 	return s
+}
+
+// advice is what to do about it. What a plugin's author wrote as a sentence stands as it is; what names a value, as the SDK
+// does, is made one.
+func (p Problem) advice() string {
+	first, _, sentence := strings.Cut(p.Try, " ")
+	if p.Said && sentence && !strings.HasPrefix(first, `"`) && !strings.HasSuffix(first, ":") && !slices.Contains([]string{"a", "at", "one"}, first) {
+		return p.Try
+	}
+	return advice(p.Try)
 }
 
 // advice makes a sentence of a hint. Hints are what to write, or what to do in words; the verb follows from their form.

@@ -108,19 +108,10 @@ func chosen(about *pluginv1.DescribeResponse, use string) *pluginv1.Component {
 }
 
 func (r *CheckReport) configured(ctx context.Context, b *bench, c *pluginv1.Component, conf config.Raw) {
-	problems, err := conf.Check([]byte(c.GetConfigSchema()))
-	if err == nil && len(problems) > 0 {
-		err = &config.InvalidError{Problems: problems}
-	}
-	if !r.note("its schema takes the config", err) {
+	if !r.note("its schema takes the config", inSchema(c, conf)) {
 		return
 	}
-	diagnostics, err := b.host.Configure(ctx, pluginhost.HandlerSpec{Name: benchHandler, Plugin: b.name, Use: c.GetName(), Config: conf.JSON()})
-	for _, d := range diagnostics {
-		if !d.Warning {
-			err = errors.Join(err, &config.InvalidError{Problems: []config.Problem{conf.Diagnose(d.Pointer, d.Text, d.Hint)}})
-		}
-	}
+	_, err := b.configure(ctx, c.GetName(), conf)
 	if !r.note("it takes the config", err) || c.GetKind() != pluginv1.Component_KIND_HANDLER {
 		return
 	}
@@ -131,6 +122,37 @@ func (r *CheckReport) configured(ctx context.Context, b *bench, c *pluginv1.Comp
 		err = errors.Join(err, drain(ctx, lane))
 	}
 	r.note("a lane opens, grants credit and drains", err)
+}
+
+// inSchema holds a config against a component's schema. What breaks it is a *config.InvalidError, each fault at its place.
+func inSchema(c *pluginv1.Component, conf config.Raw) error {
+	problems, err := conf.Check([]byte(c.GetConfigSchema()))
+	if err == nil && len(problems) > 0 {
+		err = &config.InvalidError{Problems: problems}
+	}
+	return err
+}
+
+// configure gives a component its config. What it refuses is a *config.InvalidError, each fault at its place in the file;
+// its warnings are returned.
+func (b *bench) configure(ctx context.Context, use string, conf config.Raw) (warnings []string, err error) {
+	said, err := b.host.Configure(ctx, pluginhost.HandlerSpec{Name: benchHandler, Plugin: b.name, Use: use, Config: conf.JSON()})
+	if err != nil {
+		return nil, exitcode.With(exitcode.Usage, err)
+	}
+	var bad config.InvalidError
+	for _, d := range said {
+		p := conf.Diagnose(d.Pointer, d.Text, d.Hint)
+		if d.Warning {
+			warnings = append(warnings, p.String())
+		} else {
+			bad.Problems = append(bad.Problems, p)
+		}
+	}
+	if len(bad.Problems) > 0 {
+		return warnings, &bad
+	}
+	return warnings, nil
 }
 
 var errNoCredit = errors.New("it grants no credit: no message could be sent to it")

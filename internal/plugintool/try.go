@@ -65,12 +65,17 @@ type Report struct {
 // Try hands each message to the plugin, one after another, and reports. A plugin that cannot be started or refuses its
 // config is an error; verdicts and a crash are in the report.
 func Try(ctx context.Context, t Trial) (*Report, error) {
-	b, _, err := open(ctx, t.Plugin)
+	b, about, err := open(ctx, t.Plugin)
 	if err != nil {
 		return nil, err
 	}
 	r := &Report{Outcomes: []Outcome{}, Diagnostics: []string{}, Logs: []Line{}}
-	err = b.try(ctx, &t, r)
+	if c := chosen(about, t.Use); c != nil {
+		err = inSchema(c, t.Config)
+	}
+	if err == nil {
+		err = b.try(ctx, &t, r)
+	}
 	err = errors.Join(err, b.host.Close()) // after it every log line is here
 	for i := range r.Outcomes {
 		r.Outcomes[i].Logs = []Line{}
@@ -83,17 +88,10 @@ func Try(ctx context.Context, t Trial) (*Report, error) {
 }
 
 func (b *bench) try(ctx context.Context, t *Trial, r *Report) error {
-	diagnostics, err := b.host.Configure(ctx, pluginhost.HandlerSpec{Name: benchHandler, Plugin: b.name, Use: t.Use, Config: t.Config.JSON()})
+	warnings, err := b.configure(ctx, t.Use, t.Config)
+	r.Diagnostics = append(r.Diagnostics, warnings...)
 	if err != nil {
-		return exitcode.With(exitcode.Usage, err)
-	}
-	refused := false
-	for _, d := range diagnostics {
-		refused = refused || !d.Warning
-		r.Diagnostics = append(r.Diagnostics, d.String())
-	}
-	if refused {
-		return exitcode.With(exitcode.Usage, fmt.Errorf("the plugin refuses its config: %v", r.Diagnostics))
+		return err
 	}
 	if t.Deadline <= 0 {
 		t.Deadline = time.Minute
