@@ -120,11 +120,11 @@ func (t *Tracer) warn(why string, err error) {
 		return
 	}
 	c := t.Counts()
-	args := []any{"topic", t.cfg.Topic, "dropped", c.Dropped, "failed", c.Failed}
+	args := []any{"why", why, "topic", t.cfg.Topic, "dropped", c.Dropped, "failed", c.Failed}
 	if err != nil {
 		args = append(args, "error", err)
 	}
-	t.cfg.Logger.Warn("records of RocketMQ's message trace are lost: "+why, args...)
+	t.cfg.Logger.Warn("records of RocketMQ's message trace are lost", args...)
 }
 
 // Start writes until Close.
