@@ -53,7 +53,7 @@ func (f *clientFiles) reread() error {
 }
 
 // current is for the next connection.
-func (f *clientFiles) current() (*tls.Config, error) {
+func (f *clientFiles) current() *tls.Config {
 	fresh, err := f.read()
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -64,11 +64,11 @@ func (f *clientFiles) current() (*tls.Config, error) {
 		f.told = err.Error()
 		f.log.Warn("certificates cannot be read; those read before stay in use", "error", err.Error())
 	}
-	return f.last, nil
+	return f.last
 }
 
 func (f *clientFiles) source() rocketmq.TLS {
-	return rocketmq.TLS{Config: f.current, CA: f.config.CA, Cert: f.config.Cert}
+	return rocketmq.TLS{Config: func() (*tls.Config, error) { return f.current(), nil }, CA: f.config.CA, Cert: f.config.Cert}
 }
 
 func (f *clientFiles) read() (*tls.Config, error) {

@@ -111,7 +111,7 @@ func (c *Client) introduceGroup(ctx context.Context, group string, subscriptions
 	results := c.beatAll(ctx)
 	var failed error
 	for _, err := range results {
-		others, split := errors.AsType[refusedGroups](err)
+		others, split := errors.AsType[refusedGroupsError](err)
 		if err == nil || split && others[group] == nil {
 			return nil
 		}

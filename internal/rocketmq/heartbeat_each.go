@@ -9,11 +9,11 @@ import (
 	"github.com/streamd/streamd/internal/rocketmq/remoting"
 )
 
-// refusedGroups are the groups that a broker's access control did not take, one by one, and why; the client's other groups
+// refusedGroupsError are the groups that a broker's access control did not take, one by one, and why; the client's other groups
 // it took.
-type refusedGroups map[string]error
+type refusedGroupsError map[string]error
 
-func (r refusedGroups) Error() string {
+func (r refusedGroupsError) Error() string {
 	texts := make([]string, 0, len(r))
 	for _, group := range slices.Sorted(maps.Keys(r)) {
 		texts = append(texts, "group "+group+": "+r[group].Error())
@@ -21,7 +21,7 @@ func (r refusedGroups) Error() string {
 	return strings.Join(texts, "; ")
 }
 
-func (r refusedGroups) Unwrap() []error { return slices.Collect(maps.Values(r)) }
+func (r refusedGroupsError) Unwrap() []error { return slices.Collect(maps.Values(r)) }
 
 // beat sends one heartbeat. Access control refuses it as a whole when one of its groups may not be consumed: then each group
 // gets a heartbeat of its own, so that the others stay members. Brokers add the groups of one client up.
@@ -33,7 +33,7 @@ func (c *Client) beat(ctx context.Context, one *peer, conn *remoting.Conn) error
 	if _, refused := AccessRefused(err); !refused || len(specs) < 2 {
 		return err
 	}
-	each := refusedGroups{}
+	each := refusedGroupsError{}
 	for i := range specs {
 		if err := c.tell(ctx, one, conn, specs[i:i+1]); err != nil {
 			each[specs[i].Name] = err
