@@ -114,6 +114,7 @@ func TestRuntimeInfo_hasWhatToolsRead(t *testing.T) {
 		"sendThreadPoolQueueHeadWaitTimeMills", "pullThreadPoolQueueSize", "pullThreadPoolQueueHeadWaitTimeMills", "pageCacheLockTimeMills",
 		"earliestMessageTimeStamp", "commitLogDiskRatio", "consumeQueueDiskRatio", "timerReadBehind", "timerOffsetBehind", "timerEnqueueTps",
 		"timerDequeueTps", "runtime", "bootTimestamp", "putMessageAverageSize", "putMessageSizeTotal", "commitLogMaxOffset", "commitLogDirCapacity",
+		"putMessageEntireTimeMax", "putMessageDistributeTime", "putLatency99", "putLatency999", "getMessageEntireTimeMax",
 	} {
 		if info.Table[name] == "" {
 			t.Errorf("%s is missing", name)

@@ -17,12 +17,14 @@ type counters struct {
 	refused                *stats.Total
 	gets, getBytes         *stats.Total // messages that went to consumers
 	pullsFound, pullsEmpty *stats.Total
+	putTimes, getTimes     *stats.Times // of sends until they are stored; of reading for a pull
 }
 
 func newCounters() *counters {
 	return &counters{
 		table: stats.NewTable(maxStats), puts: stats.NewTotal(), putBytes: stats.NewTotal(), refused: stats.NewTotal(),
 		gets: stats.NewTotal(), getBytes: stats.NewTotal(), pullsFound: stats.NewTotal(), pullsEmpty: stats.NewTotal(),
+		putTimes: stats.NewTimes(), getTimes: stats.NewTimes(),
 	}
 }
 

@@ -2,6 +2,7 @@ package broker
 
 import (
 	"errors"
+	"time"
 
 	"github.com/streamd/streamd/internal/broker/remote"
 	"github.com/streamd/streamd/internal/broker/store"
@@ -98,7 +99,7 @@ func (b *Broker) dispatch(r *remote.Request) {
 	defer b.changes.happened()
 	c := r.Command.RequestCode()
 	h, known := b.handle[c]
-	began := b.storage.mark()
+	began, at := b.storage.mark(), time.Now()
 	answer := b.answering(func() *remote.Answer {
 		if err := b.storage.err(); err != nil && errors.Is(err, store.ErrFailed) {
 			return b.cannotStore(err) // What the tables have may not be what is stored.
@@ -116,8 +117,16 @@ func (b *Broker) dispatch(r *remote.Request) {
 	case changesNothing(c):
 		r.Reply(answer)
 	default:
-		b.replyStored(r, answer, began)
+		b.replyStored(r, answer, began, func() {
+			if isSend(c) {
+				b.counters.putTimes.Add(time.Since(at))
+			}
+		})
 	}
+}
+
+func isSend(c code) bool {
+	return c == wire.ReqSendMessage || c == wire.ReqSendMessageV2 || c == wire.ReqSendBatchMessage
 }
 
 // changesNothing names the requests that are asked often and whose answers need not wait until what was changed before them
@@ -132,9 +141,12 @@ func changesNothing(c code) bool {
 }
 
 // replyStored answers when all that the request changed since it began is stored. An answer of success becomes a refusal if it
-// is not, or if the store failed meanwhile.
-func (b *Broker) replyStored(r *remote.Request, a *remote.Answer, began mark) {
+// is not, or if the store failed meanwhile; stored hears of a success that stays one.
+func (b *Broker) replyStored(r *remote.Request, a *remote.Answer, began mark, stored func()) {
 	b.storage.settled(began, func(err error) {
+		if err == nil && a.Code == wire.RespSuccess {
+			stored()
+		}
 		if err != nil && a.Code == wire.RespSuccess {
 			refusal := b.cannotStore(err)
 			a = &remote.Answer{Code: refusal.Code, Remark: refusal.Remark, Ext: a.Ext}

@@ -2,6 +2,7 @@ package broker
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/streamd/streamd/internal/broker/remote"
 	"github.com/streamd/streamd/internal/broker/store"
@@ -110,7 +111,9 @@ func (b *Broker) tryPull(p *pull) (a *remote.Answer, nothing bool) {
 	limits := store.Limits{
 		Messages: max(min(p.max, int(b.tuned.pullMessages.Load())), 1), Bytes: int(b.tuned.pullBytes.Load()), Scan: max(scanLimit, p.max),
 	}
+	began := time.Now()
 	result := b.storage.Read(p.topic, p.queue, p.offset, limits, p.filter.match())
+	b.counters.getTimes.Add(time.Since(began))
 	b.counters.pulled(b.config.Cluster, p.groupQueue(), result)
 	c := pullCode(result.Status, p.offset)
 	return pullAnswer(c, result), c == wire.RespPullNotFound

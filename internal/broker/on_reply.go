@@ -50,7 +50,7 @@ func (b *Broker) onReply(r *remote.Request) *remote.Answer {
 			fault = "push reply message to " + client + "fail."
 		}
 		began := b.storage.mark()
-		b.replyStored(r, b.replied(d, fault), began)
+		b.replyStored(r, b.replied(d, fault), began, func() {})
 	})
 	return nil
 }

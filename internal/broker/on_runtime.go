@@ -53,6 +53,11 @@ func (b *Broker) infoOfTraffic(table map[string]string) {
 	table["putMessageSizeTotal"] = millis(bytes)
 	table["putMessageAverageSize"] = strconv.FormatFloat(float64(bytes)/float64(max(puts, 1)), 'f', 1, 64)
 	table["putMessageFailedTimes"] = millis(c.refused.Value())
+	table["putMessageEntireTimeMax"] = millis(c.putTimes.Most())
+	table["putMessageDistributeTime"] = c.putTimes.Distribution()
+	table["putLatency99"] = strconv.FormatFloat(c.putTimes.Percentile(0.99), 'f', 2, 64)
+	table["putLatency999"] = strconv.FormatFloat(c.putTimes.Percentile(0.999), 'f', 2, 64)
+	table["getMessageEntireTimeMax"] = millis(c.getTimes.Most())
 	for _, t := range []struct {
 		name  string
 		total *stats.Total

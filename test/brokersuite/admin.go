@@ -259,6 +259,7 @@ func adminBroker(s *session) {
 			"getMissTps", "msgPutTotalTodayNow", "msgPutTotalTodayMorning", "msgPutTotalYesterdayMorning", "msgGetTotalTodayNow", "msgGetTotalTodayMorning",
 			"msgGetTotalYesterdayMorning", "runtime", "sendThreadPoolQueueSize", "commitLogMaxOffset", "commitLogMinOffset", "commitLogDiskRatio", "timerOffsetBehind",
 			"earliestMessageTimeStamp", "startAcceptSendRequestTimeStamp", "pageCacheLockTimeMills", "putMessageTimesTotal", "putMessageSizeTotal",
+			"putMessageEntireTimeMax", "putMessageDistributeTime", "putLatency99", "putLatency999", "getMessageEntireTimeMax",
 		}
 	})
 	s.ask("a setting that is not known", 25, fields{}, []byte("noSuchSetting=1\n"))

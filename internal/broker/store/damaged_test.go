@@ -18,8 +18,12 @@ func manyStored(t *testing.T, n, size, memTable int) *vfs.MemFS {
 	t.Helper()
 	fs := vfs.NewMem()
 	s := open(t, store.Options{FS: fs, MemTableBytes: int64(memTable)})
-	for i := range n {
-		put(t, s, "T", record(t, "T", fmt.Sprint(i, strings.Repeat("x", size)), 0))
+	for i := 0; i < n; {
+		var records []store.Record
+		for ; i < n && len(records) < 20; i++ {
+			records = append(records, record(t, "T", fmt.Sprint(i, strings.Repeat("x", size)), 0))
+		}
+		put(t, s, "T", records...)
 	}
 	if err := s.Close(); err != nil {
 		t.Fatal(err)

@@ -55,7 +55,9 @@ func TestFullDisk_isSaidAtTheStart(t *testing.T) {
 	t.Parallel()
 	fs := faultfs.New(vfs.NewMem())
 	s := open(t, store.Options{FS: fs})
-	fill(t, s, "T", 6<<10) // about 6 MiB of log
+	for range 3 {
+		put(t, s, "T", record(t, "T", strings.Repeat("x", 2<<20), 0))
+	}
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}

@@ -71,11 +71,18 @@ func put(tb testing.TB, s *store.Store, topic string, records ...store.Record) [
 func fill(tb testing.TB, s *store.Store, topic string, n int) []store.Position {
 	tb.Helper()
 	var all []store.Position
-	for i := range n {
-		all = append(all, put(tb, s, topic, record(tb, topic, fmt.Sprint(i), int32(i%3)))...)
+	for i := 0; i < n; {
+		var records []store.Record
+		for ; i < n && len(records) < fillAtOnce; i++ {
+			records = append(records, record(tb, topic, fmt.Sprint(i), int32(i%3)))
+		}
+		all = append(all, put(tb, s, topic, records...)...)
 	}
 	return all
 }
+
+// fillAtOnce is how many messages fill stores at once.
+const fillAtOnce = 256
 
 // done waits for an edit of the store.
 func done(tb testing.TB, edit func(func(error))) {

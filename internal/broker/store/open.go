@@ -102,13 +102,8 @@ func (s *Store) openDB() error {
 
 // openPebble is pebble.Open, whose fatal errors are its errors.
 func (s *Store) openPebble() (db *pebble.DB, err error) {
-	cache, scheduler := pebble.NewCache(s.options.CacheBytes), newCompactions()
+	cache := pebble.NewCache(s.options.CacheBytes)
 	defer cache.Unref()
-	defer func() {
-		if err != nil {
-			scheduler.Unregister()
-		}
-	}()
 	defer func() {
 		switch thrown := recover().(type) {
 		case nil:
@@ -118,7 +113,7 @@ func (s *Store) openPebble() (db *pebble.DB, err error) {
 			panic(thrown)
 		}
 	}()
-	return pebble.Open(s.options.Dir, s.pebbleOptions(cache, scheduler))
+	return pebble.Open(s.options.Dir, s.pebbleOptions(cache))
 }
 
 // prepareLog repairs what FlushAsync may leave, and says if it is in use now.
@@ -158,7 +153,7 @@ func forget(fs vfs.FS, dir, name string) error {
 	return err
 }
 
-func (s *Store) pebbleOptions(cache *pebble.Cache, scheduler *compactions) *pebble.Options {
+func (s *Store) pebbleOptions(cache *pebble.Cache) *pebble.Options {
 	o := &pebble.Options{
 		FS: s.disk, Cache: cache, Lock: s.lock, Logger: logger{s.options.Logger, s},
 		FormatMajorVersion:          pebble.FormatValueSeparation,
@@ -176,19 +171,7 @@ func (s *Store) pebbleOptions(cache *pebble.Cache, scheduler *compactions) *pebb
 		}
 	}
 	o.ApplyCompressionSettings(func() pebble.DBCompressionSettings { return pebble.DBCompressionNone })
-	o.Experimental.CompactionScheduler = scheduler
-	o.EventListener = &pebble.EventListener{
-		DataCorruption: s.onDamage,
-		BackgroundError: func(err error) {
-			scheduler.failed()
-			s.options.Logger.Warn("writing the files anew", "folder", s.options.Dir, "error", err.Error())
-		},
-		CompactionEnd: func(c pebble.CompactionInfo) {
-			if c.Err == nil {
-				scheduler.worked()
-			}
-		},
-	}
+	o.EventListener = &pebble.EventListener{DataCorruption: s.onDamage}
 	return o
 }
 
