@@ -45,7 +45,7 @@ func TestMinimalFillsDefaults(t *testing.T) {
 		Concurrency: 20, Deadline: time.Minute,
 		Batch: config.Batch{Max: 32, Bytes: 256 << 10, Linger: time.Millisecond},
 		Pull:  config.Pull{Max: 32, Bytes: 256 << 10}, Window: config.Window{Messages: 1000, Bytes: 16 << 20, Span: 2000, StreamBytes: 64 << 20},
-		Retry: config.Retry{MaxRetries: 16, Delays: "broker"}, HandlerDown: config.HandlerDown{Hold: time.Minute, Then: "leave"},
+		Retry: config.Retry{MaxRetries: 16, Delays: "broker", Backoff: config.Backoff{First: time.Second, Max: 30 * time.Second}}, HandlerDown: config.HandlerDown{Hold: time.Minute, Then: "leave"},
 	}
 	s := c.Streams[0]
 	if d := cmp.Diff(want, s.Policies); d != "" {
