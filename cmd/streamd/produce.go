@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -168,7 +169,7 @@ func (p *produceFlags) source(cmd *cobra.Command) (produce.Source, io.Closer, er
 		return nil, nil, usage(fmt.Errorf("--generate %d: write how many messages to make", p.generate))
 	}
 	if p.generate > 0 {
-		size, err := config.ParseSize(p.size)
+		size, err := bodySize(p.size)
 		if err != nil {
 			return nil, nil, usage(fmt.Errorf("--size: %w", err))
 		}
@@ -186,6 +187,18 @@ func (p *produceFlags) source(cmd *cobra.Command) (produce.Source, io.Closer, er
 		return produce.JSONLines(in, p.template), closer, nil
 	}
 	return produce.Lines(in, p.template), closer, nil
+}
+
+// bodySize reads a size; a number alone is bytes.
+func bodySize(text string) (config.Size, error) {
+	if n, err := strconv.ParseUint(text, 10, 31); err == nil {
+		return config.Size(n), nil //nolint:gosec // 31 bits
+	}
+	size, err := config.ParseSize(text)
+	if err != nil {
+		return 0, fmt.Errorf("%w; a number alone is bytes", err)
+	}
+	return size, nil
 }
 
 // sent is one line of produce -o json.

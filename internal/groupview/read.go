@@ -50,7 +50,7 @@ func Read(ctx context.Context, c Cluster, group string, topics []string) (*Group
 
 // CheckNames tells which name no broker takes, and which characters are legal. The error wraps wire.ErrName.
 func CheckNames(group string, topics []string) error {
-	if err := wire.ValidateGroup(group); err != nil {
+	if err := wire.ValidateKnownGroup(group); err != nil {
 		return err //nolint:wrapcheck // says which name, and why
 	}
 	for _, topic := range topics {

@@ -43,6 +43,8 @@ const (
 const (
 	MaxTopicName = 127
 	MaxGroupName = 120
+
+	maxOldGroupName = 255
 )
 
 // RetryTopic returns the topic that holds a group's messages for their next attempt.
@@ -83,6 +85,9 @@ func ValidateTopic(topic string) error { return validateName("topic", topic, Max
 
 // ValidateGroup checks a group's name like ValidateTopic.
 func ValidateGroup(group string) error { return validateName("group", group, MaxGroupName) }
+
+// ValidateKnownGroup is ValidateGroup for a group that somebody else made: brokers up to 5.3.3 let it have a longer name.
+func ValidateKnownGroup(group string) error { return validateName("group", group, maxOldGroupName) }
 
 func validateName(what, name string, limit int) error {
 	if name == "" {

@@ -389,6 +389,12 @@ func TestNames(t *testing.T) {
 	if err := ValidateGroup(strings.Repeat("g", 121)); !errors.Is(err, ErrName) || !strings.Contains(err.Error(), "120") {
 		t.Errorf("group of 121: %v", err)
 	}
+	if err := ValidateKnownGroup(strings.Repeat("g", 255)); err != nil {
+		t.Errorf("group of 255 that 5.3.3 let somebody make: %v", err)
+	}
+	if err := ValidateKnownGroup(strings.Repeat("g", 256)); !errors.Is(err, ErrName) || !strings.Contains(err.Error(), "255") {
+		t.Errorf("group of 256: %v", err)
+	}
 	if err := ValidateTopic("a b"); !strings.Contains(err.Error(), "byte 1") {
 		t.Errorf("the place is missing: %v", err)
 	}
