@@ -67,9 +67,9 @@ func existing(path string) (string, error) {
 		return "", err
 	}
 	for {
-		real, err := filepath.EvalSymlinks(path)
+		found, err := filepath.EvalSymlinks(path)
 		if err == nil || !errors.Is(err, fs.ErrNotExist) || path == filepath.Dir(path) {
-			return real, err
+			return found, err
 		}
 		path = filepath.Dir(path)
 	}
