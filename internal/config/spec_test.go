@@ -22,7 +22,7 @@ func TestTagsAreSound(t *testing.T) {
 			if c.doc == "" || !strings.HasSuffix(c.doc, ".") && !strings.HasSuffix(c.doc, "*.") {
 				t.Errorf("%s: the doc %q is no sentence", p, c.doc)
 			}
-			if !regexp.MustCompile(`^[a-z]+(_[a-z]+)*$`).MatchString(c.key) {
+			if !regexp.MustCompile(`^[a-z]+(_[a-z0-9]+)*$`).MatchString(c.key) {
 				t.Errorf("%s: not snake_case", p)
 			}
 			for _, v := range []string{c.fallback, c.min, c.max} {
