@@ -41,7 +41,7 @@ func connectTCP(t *testing.T, cfg Config) (*Conn, *far) {
 
 // Callers and the writer share the socket: every frame arrives whole, whoever wrote its parts.
 func TestFramesStayWholeWhenThePeerReadsLate(t *testing.T) {
-	c, peer := connectTCP(t, Config{})
+	c, peer := connectTCP(t, Config{CallTimeout: time.Minute})
 	const n = 120
 	var wg sync.WaitGroup
 	for i := range n {
@@ -89,7 +89,7 @@ func frameOf(t *testing.T, c *Conn, body string) *outFrame {
 }
 
 func TestPeerThatDoesNotReadIsClosedOverTCP(t *testing.T) {
-	c, _ := connectTCP(t, Config{WriteTimeout: 100 * time.Millisecond, MaxUnwritten: 64 << 20})
+	c, _ := connectTCP(t, Config{WriteTimeout: 100 * time.Millisecond, MaxUnwritten: 64 << 20, CallTimeout: time.Minute})
 	var wg sync.WaitGroup
 	for range 400 {
 		wg.Go(func() {
