@@ -89,6 +89,6 @@ func lose(out io.Writer, file, dir string, c *store.Change) error {
 	if _, again := store.Open(store.Options{Dir: dir, FS: vfs.Default}); !errors.Is(again, store.ErrInUse) {
 		return fmt.Errorf("the process opens the folder again: %w", again)
 	}
-	_, print := fmt.Fprintf(out, "stored %d\n", stored)
-	return errors.Join(err, print)
+	_, failed := fmt.Fprintf(out, "stored %d\n", stored)
+	return errors.Join(err, failed)
 }

@@ -151,8 +151,11 @@ func TestClock_countsSleep(t *testing.T) {
 		return c.now() - start - time.Since(began).Milliseconds()
 	}
 	for _, step := range []struct{ sleeps, counts time.Duration }{
-		{0, 0}, {300 * time.Millisecond, 0}, {time.Hour, time.Hour + 300*time.Millisecond},
-		{-10 * time.Millisecond, time.Hour + 300*time.Millisecond}, {time.Minute, time.Hour + time.Minute + 290*time.Millisecond},
+		{0, 0},
+		{300 * time.Millisecond, 0},
+		{time.Hour, time.Hour + 300*time.Millisecond},
+		{-10 * time.Millisecond, time.Hour + 300*time.Millisecond},
+		{time.Minute, time.Hour + time.Minute + 290*time.Millisecond},
 	} {
 		slept += step.sleeps
 		if got := time.Duration(later()) * time.Millisecond; got < step.counts-5*time.Millisecond || got > step.counts+5*time.Millisecond {
