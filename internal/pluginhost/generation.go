@@ -38,17 +38,17 @@ type generation struct {
 	checksum string
 	dir      string // private: sockets live here
 
-	pump   *plog.Pump
-	runner *runner
-	stdio  stdio
-	shared *sharedPage
-	page   *frame.Page
+	pump    *plog.Pump
+	runner  *runner
+	stdio   stdio
+	shared  *sharedPage
+	page    *frame.Page
 	client  *goplugin.Client
 	address net.Addr // that it listens at; set before the first connection
-	conn   *grpc.ClientConn
-	api    pluginv1.PluginClient
-	limit  memlimit.Group
-	about  *pluginv1.DescribeResponse
+	conn    *grpc.ClientConn
+	api     pluginv1.PluginClient
+	limit   memlimit.Group
+	about   *pluginv1.DescribeResponse
 
 	lastFrame  atomic.Int64 // Unix nanoseconds
 	rss        atomic.Int64
