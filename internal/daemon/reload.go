@@ -37,13 +37,14 @@ func needsRestart(old, c *config.Config) []string {
 		if i < 0 {
 			continue
 		}
-		if o := &old.Brokers[i]; !slices.Equal(o.NameServers, b.NameServers) {
+		switch o := &old.Brokers[i]; {
+		case !slices.Equal(o.NameServers, b.NameServers):
 			keys = append(keys, "brokers["+b.Name+"].name_servers")
-		} else if !sameEmbedded(o.Embedded, b.Embedded) {
+		case !sameEmbedded(o.Embedded, b.Embedded):
 			keys = append(keys, "brokers["+b.Name+"].embedded")
-		} else if o.AccessKey != b.AccessKey || !reflect.DeepEqual(o.TLS, b.TLS) || o.Namespace != b.Namespace || o.NamespaceV2 != b.NamespaceV2 {
+		case o.AccessKey != b.AccessKey || !reflect.DeepEqual(o.TLS, b.TLS) || o.Namespace != b.Namespace || o.NamespaceV2 != b.NamespaceV2:
 			keys = append(keys, "brokers["+b.Name+"].access_key, tls or namespace")
-		} else if o.HeartbeatV2 != b.HeartbeatV2 {
+		case o.HeartbeatV2 != b.HeartbeatV2:
 			keys = append(keys, "brokers["+b.Name+"].heartbeat_v2")
 		}
 	}

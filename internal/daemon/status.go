@@ -75,6 +75,9 @@ type StreamStatus struct {
 	BytesLimit int64                         `json:"bytes_limit"`
 	Holds      []runtime.Hold                `json:"holds"`
 	Unlike     []runtime.Unlike              `json:"unlike,omitempty"` // members that subscribe to something else
+	Order      runtime.Order                 `json:"order"`
+	LocksHeld  int                           `json:"locks_held"`
+	Heads      []runtime.Head                `json:"heads,omitempty"` // failed messages that are tried in place
 	Queues     []QueueStatus                 `json:"queues"`
 	Counters   map[string]uint64             `json:"counters"`
 }
@@ -171,6 +174,7 @@ func streamStatus(s *runtime.StreamStatus) StreamStatus {
 		Name: s.Name, Group: s.Group, Broker: s.Broker, Handler: s.Handler, ClientID: s.ClientID, Joined: s.Joined,
 		Members: s.Members, Assigned: s.Assignments, Lanes: s.Lanes, PluginPID: s.Plugin.PID, Waiting: s.Ready, Suspects: s.Suspects,
 		Settling: s.Settling, BytesUsed: s.BytesUsed, BytesLimit: s.BytesLimit, Holds: s.Holds, Unlike: s.Unlike, Queues: []QueueStatus{},
+		Order: s.Order, LocksHeld: s.LocksHeld, Heads: s.Heads,
 		Counters: map[string]uint64{
 			"pulled": s.Counters.Queues.Pulled, "settled": s.Counters.Queues.Settled, "acks": s.Counters.Dispatch.Acks,
 			"retries": s.Counters.Dispatch.Retries, "rejects": s.Counters.Dispatch.Rejects,

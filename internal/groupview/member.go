@@ -27,6 +27,7 @@ func (m *Member) describe(info *wire.ConsumerRunningInfo) {
 	case err == nil:
 		m.peer = &own
 		m.Strategy, m.Stream, m.State = own.Strategy, own.Stream, own.State
+		m.Order, m.Locks, m.Heads = string(own.Order), own.Locks, own.Heads
 	case !errors.Is(err, runtime.ErrNotStreamd):
 		m.Silent = err.Error()
 	}

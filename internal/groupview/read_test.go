@@ -96,7 +96,8 @@ func TestRead(t *testing.T) {
 	member(t, b, "10.0.0.1@1#1", owns(map[string]string{
 		allocate.PropertyStreamd: "v1", wire.RunningStartMillis: "1700000000000",
 		groupview.PropertyPlugins: `[{"name":"acme","pid":42,"state":"ready","version":"1.2.3"}]`,
-		runtime.PeerInfoProperty: `{"version":"v1","stream":"orders","state":"running","strategy":"averagely","queues":{
+		runtime.PeerInfoProperty: `{"version":"v1","stream":"orders","state":"running","strategy":"averagely","order":"key","locks":3,
+			"heads":[{"queue":{"topic":"Orders","broker":"broker-a","id":0},"offset":7,"message":"m7","key":"A-1","attempt":4,"since":"2023-11-14T22:13:20Z","blocked":true,"text":"db timeout"}],"queues":{
 			"Orders/broker-a/0":{"state":"owned","in_flight":3},
 			"Orders/broker-a/1":{"state":"owned","hold":{"kind":"plugin_down","text":"plugin acme is down, next try in 3s"}},
 			"Orders/broker-a/2":{"state":"owned","in_flight":0},
@@ -114,6 +115,16 @@ func TestRead(t *testing.T) {
 	}
 	if len(g.Members) != 2 || g.Members[0].Streamd != "v1" || g.Members[0].Stream != "orders" || g.Members[0].Plugins[0].PID != 42 || g.Members[1].Streamd != "" || g.Members[1].Strategy != "averagely" {
 		t.Errorf("members = %+v", g.Members)
+	}
+	if m := g.Members[0]; m.Order != "key" || m.Locks != 3 || len(m.Heads) != 1 || m.Heads[0].Key != "A-1" {
+		t.Errorf("order %q, %d locks, heads %+v", m.Order, m.Locks, m.Heads)
+	}
+	var text strings.Builder
+	if err := g.Text(&text); err != nil {
+		t.Fatal(err)
+	}
+	if want := "Orders/broker-a/0@7"; !strings.Contains(text.String(), want) || !strings.Contains(text.String(), "blocked: its retries are used up") {
+		t.Errorf("no %q in\n%s", want, text.String())
 	}
 	var orders []groupview.Queue
 	for _, q := range g.Queues {

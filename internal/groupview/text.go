@@ -23,6 +23,7 @@ func (g *Group) Text(w io.Writer) error {
 	g.memberTable(t)
 	g.queueTable(t)
 	g.progressTable(t)
+	g.headTable(t)
 	for _, n := range g.Notes {
 		fmt.Fprintf(t, "note: %s\n", n)
 	}
@@ -30,6 +31,30 @@ func (g *Group) Text(w io.Writer) error {
 		return fmt.Errorf("writing the tables: %w", err)
 	}
 	return nil
+}
+
+// headTable lists the failed messages that others wait behind.
+func (g *Group) headTable(w io.Writer) {
+	none := true
+	for i := range g.Members {
+		for _, h := range g.Members[i].Heads {
+			if none {
+				fmt.Fprintln(w, "TRIED IN PLACE\tKEY\tATTEMPTS\tSINCE\tNEXT TRY\tLAST FAILURE")
+				none = false
+			}
+			next := "now"
+			if d := h.Next.Sub(g.Time); d > 0 {
+				next = "in " + d.Round(time.Second).String()
+			}
+			if h.Blocked {
+				next += ", blocked: its retries are used up"
+			}
+			fmt.Fprintf(w, "%s@%d\t%s\t%d\t%s\t%s\t%s\n", h.Queue, h.Offset, orDash(h.Key), h.Attempt, age(g.Time.Sub(h.Since)), next, h.Text)
+		}
+	}
+	if !none {
+		fmt.Fprintln(w)
+	}
 }
 
 func (g *Group) memberTable(w io.Writer) {

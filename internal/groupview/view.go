@@ -45,6 +45,11 @@ type Member struct {
 	State    string   `json:"state,omitempty"`
 	Strategy string   `json:"strategy,omitempty"`
 	Plugins  []Plugin `json:"plugins,omitempty"`
+	// Order is queue or key where a streamd member keeps order, Locks the queue locks that it holds, and Heads its failed
+	// messages that are tried again in place, with what waits behind them; at most 50.
+	Order string         `json:"order,omitempty"`
+	Locks int            `json:"locks,omitempty"`
+	Heads []runtime.Head `json:"heads,omitempty"`
 	// Silent says why the member's own view (307) is missing; empty when it is there.
 	Silent string `json:"silent,omitempty"`
 

@@ -105,7 +105,7 @@ func TestHostileLengthAllocatesNothing(t *testing.T) {
 }
 
 func TestLongFramesAreReadWhole(t *testing.T) {
-	c, peer := connect(t, Config{})
+	c, peer := connect(t, Config{CallTimeout: time.Minute})
 	go peer.echo()
 	for _, size := range []int{0, 1, 1000, 64<<10 - 200, 64 << 10, 300 << 10, 5 << 20, 300 << 10} {
 		body := strings.Repeat("0123456789abcdef", size/16+1)[:size]
