@@ -22,7 +22,7 @@ type Offsets interface {
 }
 
 // checkBroadcasting tells what a stream lacks in which every member handles every message.
-func (cfg *Config) checkBroadcasting(s *StreamConfig) (errs []error) {
+func (cfg Config) checkBroadcasting(s *StreamConfig) (errs []error) {
 	if !s.Broadcasting {
 		return nil
 	}

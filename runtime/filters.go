@@ -109,8 +109,7 @@ func (s *stream) checkFilter(ctx context.Context, group string, sub Subscription
 	wg.Wait()
 	answered := len(brokers) == 0
 	for _, err := range errs {
-		var refused *rocketmq.FilterError
-		if errors.As(err, &refused) {
+		if _, refused := errors.AsType[*rocketmq.FilterError](err); refused {
 			return err
 		}
 		answered = answered || err == nil

@@ -224,8 +224,7 @@ func (m *member) tryJoin(ctx context.Context) error {
 
 // joinHold is the kind of what keeps a member out of its group.
 func joinHold(err error) HoldKind {
-	var refused *rocketmq.FilterError
-	if errors.As(err, &refused) {
+	if _, refused := errors.AsType[*rocketmq.FilterError](err); refused {
 		return queue.HoldFilter
 	}
 	if _, denied := rocketmq.AccessRefused(err); denied {

@@ -164,14 +164,14 @@ func (s *story) kill(a *actor) {
 
 // step lets one thing happen.
 func (s *story) step() {
-	any := func() *actor { return s.members[s.draw(len(s.members))] }
+	one := func() *actor { return s.members[s.draw(len(s.members))] }
 	switch n := s.draw(8); {
 	case len(s.members) == 0, n == 0 && len(s.members) < 4:
 		s.join()
 	case n == 1 && len(s.members) > 1:
-		s.kill(any())
+		s.kill(one())
 	case n == 2 && len(s.members) > 1:
-		a := any()
+		a := one()
 		s.members = slices.DeleteFunc(s.members, func(o *actor) bool { return o == a })
 		ctx, cancel := context.WithTimeout(s.t.Context(), time.Minute)
 		_ = a.engine.Stop(ctx) // a last commit may not be confirmed; what that means is what the end checks
@@ -182,16 +182,16 @@ func (s *story) step() {
 		s.down = time.Now().Add(time.Duration(s.rng.IntN(8000)) * time.Millisecond)
 		s.mu.Unlock()
 	case n == 4:
-		a := any()
+		a := one()
 		s.mu.Lock()
 		s.cut[a.name] = time.Now().Add(time.Duration(s.rng.IntN(40)) * time.Second)
 		s.mu.Unlock()
 	case n == 5:
-		any().handler.Lose(frame.CauseSwap, "swapped")
+		one().handler.Lose(frame.CauseSwap, "swapped")
 	case n == 6 && s.draw(3) == 0:
 		s.reset()
 	default:
-		any().handler.Lose(frame.CauseCrash, "exit status 2")
+		one().handler.Lose(frame.CauseCrash, "exit status 2")
 	}
 	s.check()
 }

@@ -88,7 +88,7 @@ func (b *brokers) connect(ctx context.Context, name string, c rocketmq.Config) e
 		return err //nolint:wrapcheck // the client says what it did
 	}
 	if tracer != nil {
-		tracer.Start(client)
+		tracer.Start(client) //nolint:contextcheck // what it writes outlives the start; Close bounds it
 	}
 	b.clients[name] = client
 	return nil

@@ -24,8 +24,7 @@ func (e *FilterError) Error() string {
 	s := e.Subscription
 	if e.Unsupported {
 		who := "the broker"
-		var resp *ResponseError
-		if errors.As(e.Err, &resp) {
+		if resp, ok := errors.AsType[*ResponseError](e.Err); ok {
 			who = fmt.Sprintf("broker %s (%s)", resp.Broker, resp.Addr)
 		}
 		return fmt.Sprintf("%s does not filter by %s, which the subscription of topic %s needs; set enablePropertyFilter=true in its configuration "+

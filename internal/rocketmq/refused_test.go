@@ -31,7 +31,8 @@ func TestRefusal(t *testing.T) {
 		},
 		"5 output": {
 			wire.ReqSendMessageV2, wire.RespNoPermission, "User:app has no permission to access Topic:Invoices from 10.1.2.3, the decision is deny.",
-			Refusal{Kind: RefusedRight, Account: "app", Resource: "Topic:Invoices", Rights: "Pub"}, []string{"-r Topic:Invoices -a Pub "},
+			Refusal{Kind: RefusedRight, Account: "app", Resource: "Topic:Invoices", Rights: "Pub"},
+			[]string{"-r Topic:Invoices -a Pub "},
 		},
 		"5 group": {
 			wire.ReqSendBack, wire.RespNoPermission, "User:app has no permission to access Group:billing from 10.1.2.3, no matched policies.",

@@ -65,7 +65,7 @@ func (c *Client) storedZero(ctx context.Context, group string, q sdk.Queue) (off
 		if resp, refused := errors.AsType[*ResponseError](err); refused && resp.Code != wire.RespSystemBusy {
 			c.log.Warn("a broker that answers 0 for an offset that it does not store refuses to list what it stores: 0 is taken as stored, and a new group begins there",
 				"group", group, "queue", q.String(), "error", err.Error())
-			return 0, true, nil //nolint:nilerr // logged, and its 0 is believed
+			return 0, true, nil
 		}
 		if err != nil {
 			return 0, false, err

@@ -74,10 +74,10 @@ func TestShortUpsDoNotEndADown(t *testing.T) {
 
 func TestEachLeaveMakesTheReturnSlower(t *testing.T) {
 	d := newDesk()
-	for _, wait := range []time.Duration{15, 30, 60, 120, 240, 480, 600, 600} {
+	for _, wait := range []int{15, 30, 60, 120, 240, 480, 600, 600} {
 		d.want(t, "down", down, MoveLeave, time.Minute)
 		d.now = d.now.Add(time.Second)
-		d.want(t, "up", up, MoveReturn, wait*time.Second)
+		d.want(t, "up", up, MoveReturn, time.Duration(wait)*time.Second)
 		d.now = d.now.Add(time.Second)
 	}
 	d.none(t, "a long time without a leave", mostAway, up)
