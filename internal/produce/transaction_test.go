@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -42,14 +44,23 @@ func onBroker(t *testing.T, f func(t *testing.T, b *embedded.Broker, c *rocketmq
 	})
 }
 
-func transactions(t *testing.T, c *rocketmq.Client, outcome, answer rocketmq.Outcome) (*produce.Transactions, *[]produce.Checked) {
+func transactions(t *testing.T, c *rocketmq.Client, outcome, answer rocketmq.Outcome) (tx *produce.Transactions, checked func() []produce.Checked) {
 	t.Helper()
-	checked := new([]produce.Checked)
-	tx := produce.NewTransactions(c, "PG", outcome, answer, func(c produce.Checked) { *checked = append(*checked, c) })
+	var mu sync.Mutex
+	var all []produce.Checked
+	tx = produce.NewTransactions(c, "PG", outcome, answer, func(c produce.Checked) {
+		mu.Lock()
+		defer mu.Unlock()
+		all = append(all, c)
+	})
 	if err := tx.Join(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	return tx, checked
+	return tx, func() []produce.Checked {
+		mu.Lock()
+		defer mu.Unlock()
+		return slices.Clone(all)
+	}
 }
 
 // What is committed is read, what is rolled back is not, and neither is asked about.
@@ -73,8 +84,8 @@ func TestTransactionsEnd(t *testing.T) {
 			if got := b.Messages("T"); len(got) != visible {
 				t.Errorf("%s: %d messages are to be read, want %d", outcome, len(got), visible)
 			}
-			if len(*checked) != 0 || len(b.Messages(wire.TransCheckMaxTopic)) != 0 {
-				t.Errorf("%s: asked about %v, given up %d", outcome, *checked, len(b.Messages(wire.TransCheckMaxTopic)))
+			if lenchecked() != 0 || len(b.Messages(wire.TransCheckMaxTopic)) != 0 {
+				t.Errorf("%s: asked about %v, given up %d", outcome, checked(), len(b.Messages(wire.TransCheckMaxTopic)))
 			}
 			if err := tx.Leave(t.Context()); err != nil {
 				t.Error(err)
@@ -101,15 +112,15 @@ func TestOpenTransactionsAreAskedAbout(t *testing.T) {
 			if err := tx.Wait(t.Context()); err != nil || time.Since(start) > 10*time.Second {
 				t.Errorf("%s: asked after %s: %v", answer, time.Since(start), err)
 			}
-			if len(*checked) != 2 || (*checked)[0].Times != 1 || (*checked)[0].Answer != answer || (*checked)[0].MessageID == "" {
-				t.Errorf("%s: asked as %+v", answer, *checked)
+			if lenchecked() != 2 || checked()[0].Times != 1 || checked()[0].Answer != answer || checked()[0].MessageID == "" {
+				t.Errorf("%s: asked as %+v", answer, checked())
 			}
 			<-time.After(40 * time.Second)
 			if got := b.Messages("T"); len(got) != visible {
 				t.Errorf("%s: %d messages are to be read, want %d", answer, len(got), visible)
 			}
-			if again := len(*checked) > 2; again != (answer == rocketmq.OutcomeUnknown) {
-				t.Errorf("%s: asked %d times", answer, len(*checked))
+			if again := lenchecked() > 2; again != (answer == rocketmq.OutcomeUnknown) {
+				t.Errorf("%s: asked %d times", answer, lenchecked())
 			}
 		})
 	}

@@ -36,7 +36,8 @@ func TestRefusal(t *testing.T) {
 		},
 		"5 group": {
 			wire.ReqSendBack, wire.RespNoPermission, "User:app has no permission to access Group:billing from 10.1.2.3, no matched policies.",
-			Refusal{Kind: RefusedRight, Account: "app", Resource: "Group:billing", Rights: "Sub,Get"}, []string{"on group billing"},
+			Refusal{Kind: RefusedRight, Account: "app", Resource: "Group:billing", Rights: "Sub,Get"},
+			[]string{"on group billing"},
 		},
 		"5 cluster": {
 			wire.ReqUpdateAndCreateTopic, wire.RespNoPermission, "User:app has no permission to access Cluster:DefaultCluster from 10.1.2.3, no matched policies.",
