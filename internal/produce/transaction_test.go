@@ -84,7 +84,7 @@ func TestTransactionsEnd(t *testing.T) {
 			if got := b.Messages("T"); len(got) != visible {
 				t.Errorf("%s: %d messages are to be read, want %d", outcome, len(got), visible)
 			}
-			if lenchecked() != 0 || len(b.Messages(wire.TransCheckMaxTopic)) != 0 {
+			if len(checked()) != 0 || len(b.Messages(wire.TransCheckMaxTopic)) != 0 {
 				t.Errorf("%s: asked about %v, given up %d", outcome, checked(), len(b.Messages(wire.TransCheckMaxTopic)))
 			}
 			if err := tx.Leave(t.Context()); err != nil {
@@ -112,15 +112,15 @@ func TestOpenTransactionsAreAskedAbout(t *testing.T) {
 			if err := tx.Wait(t.Context()); err != nil || time.Since(start) > 10*time.Second {
 				t.Errorf("%s: asked after %s: %v", answer, time.Since(start), err)
 			}
-			if lenchecked() != 2 || checked()[0].Times != 1 || checked()[0].Answer != answer || checked()[0].MessageID == "" {
+			if len(checked()) != 2 || checked()[0].Times != 1 || checked()[0].Answer != answer || checked()[0].MessageID == "" {
 				t.Errorf("%s: asked as %+v", answer, checked())
 			}
 			<-time.After(40 * time.Second)
 			if got := b.Messages("T"); len(got) != visible {
 				t.Errorf("%s: %d messages are to be read, want %d", answer, len(got), visible)
 			}
-			if again := lenchecked() > 2; again != (answer == rocketmq.OutcomeUnknown) {
-				t.Errorf("%s: asked %d times", answer, lenchecked())
+			if again := len(checked()) > 2; again != (answer == rocketmq.OutcomeUnknown) {
+				t.Errorf("%s: asked %d times", answer, len(checked()))
 			}
 		})
 	}
