@@ -16,10 +16,10 @@ func TestStopDoesNotAnswerForAnEarlierHandOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, 4, ack)
 		var refuse atomic.Bool
-		refused := 0
+		var refused atomic.Int64
 		r.cluster.Fault = func(op, client string, _ sdk.Queue) error {
 			if op == "Commit" && client == "c1" && refuse.Load() {
-				refused++
+				refused.Add(1)
 				return errors.New("system busy")
 			}
 			return nil
@@ -32,8 +32,8 @@ func TestStopDoesNotAnswerForAnEarlierHandOver(t *testing.T) {
 		}
 		b := r.start(r.config("c2"))
 		wait(time.Minute)
-		if refused == 0 || len(owned(b)) != 2 {
-			t.Fatalf("%d commits were refused, the other owns %v", refused, owned(b))
+		if refused.Load() == 0 || len(owned(b)) != 2 {
+			t.Fatalf("%d commits were refused, the other owns %v", refused.Load(), owned(b))
 		}
 		refuse.Store(false)
 		wait(10 * time.Second)
