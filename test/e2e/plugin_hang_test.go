@@ -1,7 +1,10 @@
 package e2e_test
 
 import (
+	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -42,6 +45,28 @@ func TestPlugin_freezes(t *testing.T) {
 	d.stop()
 }
 
+// isStopped waits until every thread of a process has stopped: the signal is one thread's, and the others may run on until that
+// one has had its turn on a busy machine.
+func (s *stream) isStopped(pid int) {
+	s.t.Helper()
+	s.until(fmt.Sprintf("process %d is stopped", pid), func() (bool, string) {
+		threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
+		if err != nil {
+			return false, err.Error()
+		}
+		for _, path := range threads {
+			text, err := os.ReadFile(path)
+			if errors.Is(err, os.ErrNotExist) {
+				continue // it was replaced already
+			}
+			if _, state, _ := strings.Cut(string(text), ") "); err != nil || !strings.HasPrefix(state, "T") {
+				return false, fmt.Sprintf("%s: %.30s %v", path, text, err)
+			}
+		}
+		return true, ""
+	})
+}
+
 // The stream of a frozen plugin halts: its record does not grow, while the process is frozen.
 func TestPlugin_frozenStreamHalts(t *testing.T) {
 	t.Parallel()
@@ -54,6 +79,7 @@ func TestPlugin_frozenStreamHalts(t *testing.T) {
 	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
+	bad.isStopped(pid)
 	lines := len(bad.lines())
 	bad.feed(numbered("during", 50)...)
 	good.goesOn("during") // meanwhile the frozen one gets nothing done
