@@ -118,6 +118,16 @@ func fortress4(t *testing.T) *fortress {
 		if err := p.Brokers[0].Rewrite("plain_acl.yml", file()); err != nil {
 			t.Fatal(err)
 		}
+		// The broker reads the file again a moment after it has changed.
+		c := f.client(t, account, secSecret)
+		until(t, time.Minute, "the broker knows the account "+account, func() (bool, string) {
+			err := c.Join(within(t, 20*time.Second), groupOf("asking-"+account, secTopic))
+			if err == nil {
+				err = c.Leave(within(t, 20*time.Second), "asking-"+account)
+			}
+			refusal, refused := rocketmq.AccessRefused(err)
+			return !refused || refusal.Kind != rocketmq.RefusedUnknownKey, fmt.Sprint(err)
+		})
 	}
 	return f
 }
