@@ -77,6 +77,7 @@ func newLoopOf(t *testing.T, p *place, name string, plugins, queues int) *loop {
 	l := &loop{
 		t: t, p: p, name: fmt.Sprintf("%s%d", name, time.Now().UnixNano()%1e6), dir: t.TempDir(), random: rand.New(rand.NewPCG(n, 1)), plugins: plugins,
 		client: newClient(t, p.Addr), members: map[int]*cluster.Process{}, rate: 200, seconds: 60, words: anyWord, least: 3,
+		keys: "    retry: {levels: [" + strings.Join(delayLevels(), ", ") + "]}",
 	}
 	p.topic(t, l.topic(), queues)
 	return l
@@ -99,7 +100,6 @@ streams:
     subscribe: [{topic: %s}]
     start_from: first
     concurrency: 40
-    retry: {levels: [1s, 1s, 1s, 1s, 1s, 1s, 1s, 2s, 3s, 4s, 5s, 6s, 7s, 8s, 9s, 10s, 11s, 12s]}
 %s
 state_dir: %q
 admin: {listen: ""}

@@ -84,7 +84,7 @@ func newProof(t *testing.T, p *place, name, order string, perBroker int) *proof 
 	l := newLoopOf(t, p, name, 1, perBroker)
 	l.rate, l.seconds, l.least = 100, 900, 1
 	if order != "none" {
-		l.keys = "    order: " + order
+		l.keys = "    order: " + order + "\n    retry: {backoff: {first: 200ms, max: 2s}}"
 		l.words = func(random *rand.Rand) string { // nothing leaves its place in a queue
 			switch r := random.IntN(100); {
 			case r < 3:
