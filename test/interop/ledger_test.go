@@ -80,6 +80,15 @@ func newLoopOf(t *testing.T, p *place, name string, plugins, queues int) *loop {
 		keys: "    retry: {levels: [" + strings.Join(delayLevels(), ", ") + "]}",
 	}
 	p.topic(t, l.topic(), queues)
+	// A broker that has registered with the name server only a moment ago may not have been told of the topic.
+	until(t, time.Minute, "the topic is on every broker", func() (bool, string) {
+		qs, err := l.client.Queues(within(t, 20*time.Second), l.topic())
+		if len(qs) == queues*max(1, len(p.Brokers)) {
+			return true, ""
+		}
+		p.topic(t, l.topic(), queues)
+		return false, fmt.Sprint(qs, err)
+	})
 	return l
 }
 
