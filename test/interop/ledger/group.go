@@ -102,7 +102,7 @@ func handlings(entries []Entry) (all []Handling) {
 
 func explain(a, b Handling, causes []Cause, ours Streamd) string {
 	foreign := !ours(a.Host) || !ours(b.Host)
-	for _, c := range causes {
+	for _, c := range slices.Backward(causes) { // the last thing that happened
 		if c.Host != 0 && c.Host != a.Host && c.Host != b.Host || c.Foreign && !foreign {
 			continue
 		}
