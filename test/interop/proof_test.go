@@ -164,6 +164,7 @@ func (p *proof) peer(name string, m *cluster.Process) {
 
 func (p *proof) java(name string) {
 	p.t.Helper()
+	p.changes() // it is a member before it says that it is ready
 	for try := 1; ; try++ {
 		m, err := p.p.Java(p.t.Context(), "Member", p.p.Addr, p.group(), p.topic(), p.file(), p.order)
 		if err != nil {
@@ -184,6 +185,7 @@ func (p *proof) java(name string) {
 
 func (p *proof) golang(name string) {
 	p.t.Helper()
+	p.changes()
 	m, err := cluster.Start(name, exec.Command(built(p.t, shared.goPeer), "member", p.p.Addr, p.group(), p.topic(), p.file())) //nolint:noctx // ended by the test
 	if err != nil {
 		p.t.Fatal(err)
