@@ -41,26 +41,31 @@ func TestRefusal(t *testing.T) {
 		},
 		"5 cluster": {
 			wire.ReqUpdateAndCreateTopic, wire.RespNoPermission, "User:app has no permission to access Cluster:DefaultCluster from 10.1.2.3, no matched policies.",
-			Refusal{Kind: RefusedRight, Account: "app", Resource: "Cluster"}, []string{"administrator"},
+			Refusal{Kind: RefusedRight, Account: "app", Resource: "Cluster"},
+			[]string{"administrator"},
 		},
 		"4 no key":    {wire.ReqHeartbeat, wire.RespSystemError, four + "No accessKey is configured" + stack, Refusal{Kind: RefusedNoKey, Account: "app", File: true}, []string{"access_key and secret_key"}},
 		"4 unknown":   {wire.ReqHeartbeat, wire.RespSystemError, four + "No acl config for nobody" + stack, Refusal{Kind: RefusedUnknownKey, Account: "nobody", File: true}, []string{`"nobody"`, "plain_acl.yml"}},
 		"4 signature": {wire.ReqHeartbeat, wire.RespSystemError, four + "Check signature failed for accessKey=app" + stack, Refusal{Kind: RefusedSignature, Account: "app", File: true}, []string{"another secret"}},
 		"4 topic": {
 			wire.ReqPullMessage, wire.RespSystemError, four + "No default permission for topic:Orders" + stack,
-			Refusal{Kind: RefusedRight, Account: "app", Resource: "Topic:Orders", Rights: "Sub,Get", File: true}, []string{"lacks SUB on topic Orders", "Orders=SUB to its topicPerms"},
+			Refusal{Kind: RefusedRight, Account: "app", Resource: "Topic:Orders", Rights: "Sub,Get", File: true},
+			[]string{"lacks SUB on topic Orders", "Orders=SUB to its topicPerms"},
 		},
 		"4 output": {
 			wire.ReqSendMessageV2, wire.RespSystemError, four + "No default permission for topic:Invoices" + stack,
-			Refusal{Kind: RefusedRight, Account: "app", Resource: "Topic:Invoices", Rights: "Pub", File: true}, []string{"Invoices=PUB to its topicPerms"},
+			Refusal{Kind: RefusedRight, Account: "app", Resource: "Topic:Invoices", Rights: "Pub", File: true},
+			[]string{"Invoices=PUB to its topicPerms"},
 		},
 		"4 group": {
 			wire.ReqHeartbeat, wire.RespSystemError, four + "No default permission for group:billing" + stack,
-			Refusal{Kind: RefusedRight, Account: "app", Resource: "Group:billing", Rights: "Sub,Get", File: true}, []string{"billing=SUB to its groupPerms"},
+			Refusal{Kind: RefusedRight, Account: "app", Resource: "Group:billing", Rights: "Sub,Get", File: true},
+			[]string{"billing=SUB to its groupPerms"},
 		},
 		"4 admin": {
 			wire.ReqUpdateAndCreateTopic, wire.RespSystemError, four + "Need admin permission for request code=17, but accessKey=app is not" + stack,
-			Refusal{Kind: RefusedRight, Account: "app", Resource: "Cluster", File: true}, []string{"administrator"},
+			Refusal{Kind: RefusedRight, Account: "app", Resource: "Cluster", File: true},
+			[]string{"administrator"},
 		},
 		"4 anything else": {wire.ReqHeartbeat, wire.RespSystemError, four + "Parse the secret is wrong" + stack, Refusal{Kind: RefusedOther, Account: "app", File: true}, []string{"refuses"}},
 	} {
