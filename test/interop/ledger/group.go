@@ -101,6 +101,9 @@ func handlings(entries []Entry) (all []Handling) {
 }
 
 func explain(a, b Handling, causes []Cause, ours Streamd) string {
+	if !ours(a.Host) && !ours(b.Host) {
+		return "between members that are no streamd" // streamd promises nothing of them
+	}
 	foreign := !ours(a.Host) || !ours(b.Host)
 	for _, c := range slices.Backward(causes) { // the last thing that happened
 		if c.Host != 0 && c.Host != a.Host && c.Host != b.Host || c.Foreign && !foreign {

@@ -72,6 +72,8 @@ func TestCheckGroup(t *testing.T) {
 		{name: "two copies of a retry for no reason", causes: []ledger.Cause{kill}, entries: [][]ledger.Entry{
 			failed(ours, "a", 0, 80, 90), handled(ours, "b", 1, 91, 92), retried(other, "a", 5, 500, 501), retried(other, "a", 6, 600, 601),
 		}, faults: []string{`"a"`}},
+		{name: "between two that are no streamd", entries: [][]ledger.Entry{handled(foreign, "a", 0, 1, 2), handled(ours, "b", 1, 3, 4), handled(foreign, "a", 0, 5, 6)},
+			again: map[string]int{"between members that are no streamd": 1}},
 		{name: "two at work on a queue", entries: [][]ledger.Entry{handled(ours, "a", 0, 10, 20), handled(other, "b", 1, 15, 25)},
 			faults: []string{"both at work on T/b/0"}},
 		{name: "out of order", ordered: true, entries: [][]ledger.Entry{handled(ours, "b", 1, 10, 20), handled(ours, "a", 0, 30, 40)},
