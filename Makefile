@@ -12,7 +12,7 @@ PLUGINS := $(notdir $(wildcard plugins/*))
 # What has to compile where people work on plugins and look at clusters; plugin processes need Linux.
 ELSEWHERE := linux/arm64 darwin/arm64 windows/amd64
 
-.PHONY: help run run-real test build check lint gen gen-check portable fuzz interop bench simulate soak clean
+.PHONY: help run run-real test build check lint gen gen-check portable fuzz interop proof bench simulate soak clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -36,7 +36,7 @@ build: ## leave bin/streamd and the first-party plugins in bin/plugins
 check: gen-check lint portable ## format, vet, lint, import rules, generated files current, other systems compile
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); echo "run gofmt -w on these files"; exit 1; }
 	$(GO) vet ./...
-	cd test/interop && $(GO) vet ./...
+	cd test/interop && $(GO) vet -tags proof ./...
 	$(GO) test ./internal/archtest
 
 portable: ## compile the SDK and the command line for other systems
@@ -59,6 +59,9 @@ fuzz: ## fuzz every decoder, T=30s each
 
 interop: build ## prove the wire against a real RocketMQ with Java and Go peers (needs a JDK and Maven)
 	cd test/interop && $(GO) test -timeout 35m -count=1 ./...
+
+proof: build ## everything that happens to groups, at once, on two real brokers: some ten minutes
+	cd test/interop && $(GO) test -tags proof -timeout 30m -count=1 -v -run 'TestProof$$' .
 
 bench: build ## measure; docs/benchmarks.md tells how to read it
 	cd test/interop && $(GO) run ./cmd/bench $(BENCH)

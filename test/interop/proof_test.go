@@ -18,28 +18,10 @@ import (
 	"github.com/streamd/streamd/test/interop/ledger"
 )
 
-// TestProof puts groups of five members (two streamd, two Java, one Go; of four where order is kept) on two real brokers and
-// lets everything happen to them that happens to groups, under a steady load: they join, leave, are killed and frozen, a plugin
-// crashes, a broker is killed, an operator resets the offsets. The ledger that all members keep says: LOSS 0, each repeat has
-// a cause that promise 2 names, no two streamd members work on one queue, and order holds where it was promised.
-func TestProof(t *testing.T) {
-	t.Parallel()
-	place := newPlace(t, cluster.Options{Brokers: 2, Broker: quickRetries()})
-	broker := place.Brokers[1]
-	none := newProof(t, place, "ProofNone", "none", 8)
-	queue := newProof(t, place, "ProofQueue", "queue", 8)
-	proofs{none, queue}.run(t, func() {
-		broker.Kill()
-		if err := broker.Start(within(t, 90*time.Second)); err != nil {
-			t.Fatal(err)
-		}
-	}, []freeze{
-		{none, "streamd 1", 75 * time.Second}, {none, "streamd 2", 150 * time.Second}, {none, "java 1", 40 * time.Second}, {none, "go", 40 * time.Second},
-		{queue, "streamd 1", 40 * time.Second}, {queue, "streamd 2", 150 * time.Second}, {queue, "java 1", 75 * time.Second},
-	})
-}
-
-// TestProof_embedded is the same on the embedded broker, with shorter freezes.
+// TestProof_embedded puts groups of five members (two streamd, two Java, one Go; of four where order is kept) on the embedded
+// broker and lets everything happen to them that happens to groups, under a steady load: they join, leave, are killed and
+// frozen, a plugin crashes, the broker is killed, an operator resets the offsets. The ledger that all members keep says: LOSS 0,
+// each repeat has a cause that promise 2 names, no two streamd members work on one queue, and order holds where it was promised.
 func TestProof_embedded(t *testing.T) {
 	t.Parallel()
 	port, err := cluster.FreePort()
