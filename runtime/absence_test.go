@@ -89,7 +89,7 @@ func TestMemberWithoutAHandlerLeavesAndReturns(t *testing.T) {
 		if got := owned(p.b); len(got) != 2 {
 			t.Errorf("owns %v within the hold, want its share", got)
 		}
-		wait(25 * time.Second)
+		wait(40 * time.Second) // the second of two by its id holds for 75 s, and looks each second
 		st := p.b.Status()
 		if !holds(st, runtime.HoldHandlerDown) || st.Streams[0].Joined || len(st.Streams[0].Queues) != 0 {
 			t.Errorf("after the hold: %+v", st.Streams[0])
