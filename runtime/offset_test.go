@@ -265,7 +265,9 @@ func TestServerSideReset(t *testing.T) {
 			q := clustertest.Queue(topicName, 0)
 			r.cluster.Fill(q, 5000)
 			e := r.start(r.config("c1"))
-			nap(1500 * time.Millisecond)
+			for len(r.handler.Handled()) < 1000 { // far enough for both, and far from the end: a pull that waits there would see it late
+				nap(20 * time.Millisecond)
+			}
 			r.cluster.Reset(group, q, to)
 			wait(20 * time.Second)
 			r.committedAll(1)

@@ -247,9 +247,10 @@ func (r *round) poll(ctx context.Context) {
 	}
 	var mu sync.Mutex
 	told := make(map[string]bool, len(ids))
+	had := r.m.epochs()
 	r.m.eachPeer(ctx, ids, func(id string, info *wire.ConsumerRunningInfo) {
 		r.learn(id, info)
-		r.m.noteOverlaps(id, info)
+		r.m.noteOverlaps(had, id, info)
 		mu.Lock()
 		defer mu.Unlock()
 		told[id] = true

@@ -98,6 +98,7 @@ type entry struct {
 	epoch   uint64
 	since   time.Time
 	member  string // Waiting: who has it
+	asked   bool   // Waiting: the question to the other members that is under way is about it
 }
 
 // Counters count since the member started.
@@ -122,7 +123,6 @@ type Core struct {
 	askAt    time.Time
 	stopping bool // nothing is taken any more, or until InReturn
 	outdated bool // the round under way began before a leave
-	unasked  bool // so did the question to the other members
 	counters Counters
 	actions  []Action
 }
@@ -211,6 +211,9 @@ func (c *Core) due(now time.Time) {
 	}
 	if waiting := c.waiting(); !c.asking && len(waiting) > 0 && !now.Before(c.askAt) {
 		c.asking = true
+		for _, q := range waiting {
+			c.entries[q].asked = true
+		}
 		c.act(Action{Kind: ActAskPeers, Queues: waiting})
 	}
 }
@@ -335,19 +338,21 @@ func (c *Core) want(now time.Time, desired map[sdk.Queue]bool) {
 	}
 }
 
-// peers takes the queues that nobody lists, and those that were waited for long enough.
+// peers takes the queues that nobody lists, and those that were waited for long enough. It says nothing about a queue that
+// came to be waited for while the others were being asked: the next question does, at once.
 func (c *Core) peers(now time.Time, holders map[sdk.Queue]string) {
 	c.asking = false
-	if c.unasked {
-		c.unasked = false
-		return
-	}
 	c.askAt = now.Add(askAgain)
 	if c.stopping {
 		return
 	}
 	for _, q := range c.waiting() {
 		e := c.entries[q]
+		if !e.asked {
+			c.askAt = now
+			continue
+		}
+		e.asked = false
 		member, held := holders[q]
 		if held && now.Sub(e.since) < HandOverLimit {
 			e.member = member
@@ -379,7 +384,7 @@ func (c *Core) released(now time.Time, q sdk.Queue) {
 
 func (c *Core) stop() {
 	c.stopping = true
-	c.outdated, c.unasked = c.busy, c.asking
+	c.outdated = c.busy
 	for _, q := range c.sorted() {
 		e := c.entries[q]
 		e.desired = false

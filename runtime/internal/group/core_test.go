@@ -238,3 +238,33 @@ func TestAnswersThatCameDuringTheLeaveAreForgotten(t *testing.T) {
 	want(t, "return", r.step(Input{Kind: InReturn}), []ActionKind{ActRound})
 	want(t, "the first round after it counts", r.step(known(0)), []ActionKind{ActAskPeers})
 }
+
+// What the others answered is about the queues that they were asked for: one that came to be waited for meanwhile, from
+// another part of the round, is not free because they said nothing of it.
+func TestAnswersAreAboutWhatWasAsked(t *testing.T) {
+	r := newRig()
+	r.step(Input{})
+	other := sdk.Queue{Topic: "U", Broker: "b"}
+	want(t, "one topic", r.step(Input{Kind: InPart, Topics: known(0).Topics}), []ActionKind{ActAskPeers})
+	want(t, "another, while they are asked", r.step(Input{Kind: InPart, Topics: []Topic{{Name: "U", Known: true, Mine: []sdk.Queue{other}}}}), nil)
+	want(t, "the first is free, and at once the next question", r.step(Input{Kind: InPeers}), []ActionKind{ActAcquire, ActAskPeers})
+	if got := r.states(); !slices.Equal(got, []State{Owned, Waiting}) {
+		t.Errorf("states %v", got)
+	}
+	want(t, "the second is held", r.step(Input{Kind: InPeers, Holders: map[sdk.Queue]string{other: "c2"}}), nil)
+	want(t, "and asked for again", r.pass(askAgain).step(Input{}), []ActionKind{ActAskPeers})
+	want(t, "it is free", r.step(Input{Kind: InPeers}), []ActionKind{ActAcquire})
+}
+
+// A queue that was given up and is wanted again while the others are asked is another matter than the one they were asked for.
+func TestAnswersAreNotAboutAQueueWantedAgain(t *testing.T) {
+	r := newRig()
+	r.step(Input{})
+	want(t, "wanted", r.step(known(0)), []ActionKind{ActAskPeers})
+	r.pass(Period).step(Input{})
+	r.step(known())
+	r.pass(Period).step(Input{})
+	want(t, "wanted again", r.step(known(0)), nil)
+	want(t, "an answer to the first question", r.step(Input{Kind: InPeers}), []ActionKind{ActAskPeers})
+	want(t, "an answer to the second", r.step(Input{Kind: InPeers}), []ActionKind{ActAcquire})
+}
