@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"slices"
 	"time"
 
 	"github.com/streamd/streamd/allocate"
@@ -32,6 +33,9 @@ type member struct {
 	leaving  bool
 	ledger   *ledger
 	broken   time.Time // until then its plugin dies on every record
+	// Whom the last question to the others did not reach, and what those whom it reached listed.
+	silent map[string]bool
+	held   map[sdk.Queue]string
 }
 
 type worker struct {
@@ -110,9 +114,10 @@ func (m *member) groupDo(a group.Action) {
 	case group.ActRound:
 		m.later(m.w.between(time.Millisecond, 200*time.Millisecond), "round", func() {
 			first := m.share(topic)
-			if m.w.rng.IntN(3) == 0 { // the other one's broker is silent for a while
+			gap := [3]time.Duration{0, 40 * time.Millisecond, 15 * time.Second}[m.w.rng.IntN(3)]
+			if gap > 0 { // the other one's broker needs a moment, or is silent for a while
 				m.groupStep(group.Input{Kind: group.InPart, Topics: []group.Topic{first}})
-				m.later(m.w.between(time.Second, 15*time.Second), "rest of the round", func() { m.endRound(first) })
+				m.later(m.w.between(gap/20, gap), "rest of the round", func() { m.endRound(first) })
 				return
 			}
 			m.endRound(first)
@@ -120,9 +125,11 @@ func (m *member) groupDo(a group.Action) {
 	case group.ActAskPeers:
 		queues := append([]sdk.Queue(nil), a.Queues...)
 		m.later(m.w.between(time.Millisecond, 50*time.Millisecond), "peers", func() {
-			m.groupStep(group.Input{Kind: group.InPeers, Holders: m.holders(queues)})
+			m.held, m.silent = m.holders(queues)
+			m.groupStep(group.Input{Kind: group.InPeers, Holders: m.held})
 		})
 	case group.ActAcquire:
+		m.freeToTake(a.Queue)
 		wk := &worker{q: a.Queue}
 		m.workers[a.Queue] = wk
 		m.later(m.w.between(time.Millisecond, 20*time.Millisecond), "start", func() { m.startWorker(wk, a.Epoch) })
@@ -162,23 +169,39 @@ func (m *member) share(name string) group.Topic {
 	return group.Topic{Name: name, Known: true, Mine: allocate.Share(in, owner, in.Self)}
 }
 
-func (m *member) holders(queues []sdk.Queue) map[sdk.Queue]string {
-	held := map[sdk.Queue]string{}
+func (m *member) holders(queues []sdk.Queue) (held map[sdk.Queue]string, silent map[string]bool) {
+	held, silent = map[sdk.Queue]string{}, map[string]bool{}
 	for _, o := range m.w.members {
-		if o == m || m.w.now.Before(o.frozen) || m.w.chance(10) { // silent
+		if o == m || m.w.now.Before(o.frozen) || m.w.chance(10) {
+			silent[o.id] = true
 			continue
 		}
-		for _, q := range o.core.Queues() {
-			if q.State == group.Owned || q.State == group.Draining {
-				for _, asked := range queues {
-					if asked == q.Queue {
-						held[asked] = o.id
-					}
-				}
+		for _, q := range o.has() {
+			if slices.Contains(queues, q) {
+				held[q] = o.id
 			}
 		}
 	}
-	return held
+	return held, silent
+}
+
+func (m *member) has() (qs []sdk.Queue) {
+	for _, q := range m.core.Queues() {
+		if q.State == group.Owned || q.State == group.Draining {
+			qs = append(qs, q.Queue)
+		}
+	}
+	return qs
+}
+
+// freeToTake holds when a queue is taken: whoever has it did not answer, or was waited for as long as one waits (the core
+// counts that). The answers are taken and acted upon at one moment here, so two that start together are no exception.
+func (m *member) freeToTake(q sdk.Queue) {
+	for _, o := range m.w.members {
+		if o != m && !m.silent[o.id] && m.held[q] == "" && slices.Contains(o.has(), q) {
+			m.w.t.Errorf("seed %d: %s takes %s at %s, which %s has and would have told", m.w.seed, m.id, q, m.w.now.Format("04:05.000"), o.id)
+		}
+	}
 }
 
 func (m *member) startWorker(wk *worker, epoch uint64) {

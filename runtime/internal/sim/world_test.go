@@ -161,7 +161,8 @@ func (w *world) commit(q sdk.Queue, offset int64, by string) {
 
 func (w *world) join() *member {
 	w.nextID++
-	m := newMember(w, fmt.Sprintf("c%03d", w.nextID))
+	// Anywhere in the order: a member that comes first takes other queues than the last.
+	m := newMember(w, fmt.Sprintf("c%02d-%03d", w.rng.IntN(100), w.nextID))
 	w.members = append(w.members, m)
 	w.note("join %s", m.id)
 	w.notify()
