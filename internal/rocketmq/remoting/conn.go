@@ -2,6 +2,7 @@ package remoting
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -9,6 +10,7 @@ import (
 	"net"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 )
 
@@ -142,10 +144,20 @@ func (c *Conn) readLoop() {
 			err = c.receive(buf)
 		}
 		if err != nil {
-			c.fail(readError(err))
+			c.fail(c.unheard(readError(err)))
 			return
 		}
 	}
+}
+
+// unheard adds to the end of a connection on which the peer never said a word what that may mean: RocketMQ's servers hang up
+// on a client that should speak TLS.
+func (c *Conn) unheard(err error) error {
+	_, secure := c.nc.(interface{ ConnectionState() tls.ConnectionState })
+	if secure || c.Proven() || !errors.Is(err, ErrPeerClose) && !errors.Is(err, syscall.ECONNRESET) {
+		return err
+	}
+	return fmt.Errorf("%w before it said anything; when it wants TLS, set tls of the broker in the config", err)
 }
 
 func readError(err error) error {

@@ -39,7 +39,7 @@ func TestWhyAConnectionEnds(t *testing.T) {
 		want error
 		text string
 	}{
-		{"closed between frames", func(f *far) { _ = f.nc.Close() }, ErrPeerClose, ""},
+		{"closed between frames", func(f *far) { _ = f.nc.Close() }, ErrPeerClose, "when it wants TLS, set tls"},
 		{"closed in a frame", func(f *far) { f.raw(frame[:len(frame)/2]); _ = f.nc.Close() }, ErrPeerClose, "middle of a frame"},
 		{"closed in a length", func(f *far) { f.raw(frame[:2]); _ = f.nc.Close() }, ErrPeerClose, ""},
 		{"another protocol", func(f *far) { f.raw([]byte("HTTP/1.1 400 Bad Request\r\n\r\n")) }, ErrBadFrame, ""},
@@ -68,6 +68,20 @@ func TestWhyAConnectionEnds(t *testing.T) {
 				t.Errorf("a call after the end: %v", err)
 			}
 		})
+	}
+}
+
+// A peer that has answered before and then goes wants no TLS.
+func TestPeerThatSpokeAndLeft(t *testing.T) {
+	c, peer := connect(t, Config{})
+	go func() {
+		peer.answer(peer.next(), wire.RespSuccess, nil)
+		peer.next()
+		_ = peer.nc.Close() // the caller sees it
+	}()
+	mustCall(t.Context(), t, c, "first")
+	if _, err := c.Call(t.Context(), ping("second")); !errors.Is(err, ErrPeerClose) || strings.Contains(err.Error(), "TLS") {
+		t.Errorf("got %v", err)
 	}
 }
 

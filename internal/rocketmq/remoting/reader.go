@@ -41,7 +41,7 @@ func (r *frameReader) next() (*buffer, error) {
 	}
 	length, err := wire.FrameLength(prefix[:])
 	if err != nil && prefix[0] == tlsAlert && prefix[1] == tlsMajor {
-		return nil, fmt.Errorf("%w: it wants TLS", ErrBadFrame)
+		return nil, fmt.Errorf("%w: it wants TLS; set tls of the broker in the config", ErrBadFrame)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrBadFrame, err)

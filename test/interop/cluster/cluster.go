@@ -21,8 +21,8 @@ type Options struct {
 	Brokers int
 	// Broker holds settings of broker.conf that differ from the tests' defaults.
 	Broker map[string]string
-	// Flags are further flags of every broker's JVM.
-	Flags []string
+	// Flags are further flags of every broker's JVM, JVM those of every JVM: name server, brokers, mqadmin, Java peers.
+	Flags, JVM []string
 	// BrokerFiles and ToolsFiles are files in the conf folder of every broker's home and of mqadmin's, by name.
 	BrokerFiles, ToolsFiles map[string]string
 	Dir                     string // where homes and stores live; a temporary folder when empty
@@ -36,6 +36,7 @@ type Cluster struct {
 	dir     string
 	lib     string
 	flags   []string // of the brokers
+	jvm     []string // of every JVM
 }
 
 // NameServers is the one name server of a cluster.
@@ -81,7 +82,7 @@ func Run(ctx context.Context, o Options) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Cluster{Version: o.Version, dir: o.Dir, lib: lib, flags: o.Flags}
+	c := &Cluster{Version: o.Version, dir: o.Dir, lib: lib, flags: o.Flags, jvm: o.JVM}
 	port, err := freePorts(1)
 	if err != nil {
 		return nil, err
@@ -214,7 +215,7 @@ func (c *Cluster) Close() {
 }
 
 func (c *Cluster) java(name, home string, flags []string, class string, args ...string) (*Process, error) {
-	all := append(append([]string{}, flags...), "-XX:TieredStopAtLevel=4", "-Drocketmq.home.dir="+home, "-Duser.home="+home,
+	all := append(slices.Concat(flags, []string{"-XX:TieredStopAtLevel=4"}, c.jvm), "-Drocketmq.home.dir="+home, "-Duser.home="+home,
 		"-cp", filepath.Join(c.lib, "*"), class)
 	cmd := exec.Command("java", append(all, args...)...) //nolint:noctx // ended by Close, not by a context
 	cmd.Dir = c.dir

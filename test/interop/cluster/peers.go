@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -20,8 +21,8 @@ func (c *Cluster) Java(ctx context.Context, class string, args ...string) (*Proc
 		return nil, err
 	}
 	cp := dir + string(os.PathListSeparator) + filepath.Join(c.lib, "*")
-	all := append([]string{"-Xmx256m", "-XX:+UseSerialGC", "-Duser.home=" + c.dir, "-Drocketmq.home.dir=" + c.toolsHome(), "-Drocketmq.client.logUseSlf4j=false",
-		"-Drocketmq.client.logRoot=" + filepath.Join(c.dir, "logs"), "-cp", cp, class}, args...)
+	all := slices.Concat([]string{"-Xmx256m", "-XX:+UseSerialGC", "-Duser.home=" + c.dir, "-Drocketmq.home.dir=" + c.toolsHome(), "-Drocketmq.client.logUseSlf4j=false",
+		"-Drocketmq.client.logRoot=" + filepath.Join(c.dir, "logs")}, c.jvm, []string{"-cp", cp, class}, args)
 	cmd := exec.Command("java", all...) //nolint:noctx // ended by its owner, not by a context
 	cmd.Dir = c.dir                     // some mqadmin commands leave files where they are
 	return spawn(class, cmd)
