@@ -29,6 +29,7 @@ var bans = []ban{
 	{"internal/broker", []string{module + "/internal/rocketmq/remoting", module + "/runtime", module + "/internal/pluginhost"}, "client and embedded broker meet only on the wire"},
 	{"runtime", []string{"github.com/spf13/", "github.com/hashicorp/", "google.golang.org/grpc", module + "/internal/broker", module + "/internal/config", module + "/internal/pluginhost", module + "/plugins", module + "/internal/daemon"}, "the engine declares seams and the daemon fills them"},
 	{"internal/pluginhost", []string{module + "/runtime", module + "/internal/config", module + "/internal/rocketmq", module + "/plugins"}, "the host carries frames; it knows no queue worker and no broker"},
+	{"internal/fromgroup", []string{module + "/internal/broker", module + "/internal/daemon", module + "/internal/pluginhost", "github.com/spf13/cobra"}, "facts of a group to text: it is given a client, starts nothing, and its text is held against internal/config alone"},
 	{"sdk/serve", []string{module + "/runtime", module + "/internal/pluginhost", module + "/internal/rocketmq", module + "/internal/config"}, "the author's side never sees the host's"},
 	{"sdk/sdktest", []string{module + "/runtime", module + "/internal/pluginhost", module + "/internal/rocketmq"}, "authors run it without a daemon"},
 	{"plugins/...", []string{module + "/runtime", module + "/internal/pluginhost", module + "/internal/rocketmq", module + "/internal/config", module + "/internal/daemon"}, "a first-party plugin gets no private door"},

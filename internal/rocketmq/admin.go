@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 
 	"github.com/streamd/streamd/internal/rocketmq/wire"
 )
@@ -61,15 +59,9 @@ func (c *Client) CreateTopic(ctx context.Context, topic string, queues, perm int
 	if perm == 0 {
 		perm = permRead | permWrite
 	}
-	info, err := c.ClusterInfo(ctx)
+	masters, err := c.Masters(ctx)
 	if err != nil {
 		return fmt.Errorf("creating topic %s: %w", topic, err)
-	}
-	var masters []BrokerAddr
-	for _, name := range slices.Sorted(maps.Keys(info.Brokers)) {
-		if addr, ok := info.Brokers[name].Addrs[masterID]; ok {
-			masters = append(masters, BrokerAddr{Name: name, Addr: dialable(addr)})
-		}
 	}
 	if len(masters) == 0 {
 		return fmt.Errorf("creating topic %s: %w: the name servers know no broker with a master", topic, ErrNoBroker)
