@@ -36,7 +36,7 @@ func (k *sink) dispatcher() *dispatch.Dispatcher {
 	lanes := max(1, c.Shards)
 	spec := frame.LaneSpec{
 		Handler: c.Handler, Stream: c.Name, Concurrency: (c.Concurrency + lanes - 1) / lanes,
-		Credits: max(4*c.Batch.Max, (c.Credits+lanes-1)/lanes), Deadline: c.Deadline,
+		Credits: max(4*c.Batch.Max, (c.Credits+lanes-1)/lanes), Deadline: c.Deadline, Ordered: c.Order.ordered(),
 	}
 	return dispatch.New(dispatch.Config{
 		Settings: dispatchSettings(c), Spec: spec, Shards: lanes,

@@ -2,6 +2,7 @@ package sdk
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 )
 
@@ -55,6 +56,8 @@ type Spec struct {
 	Summary string // one line for `streamd plugin describe`
 	Schema  []byte // JSON Schema of the config; nil = takes no config
 	Needs   Needs  // strategies only
+	// Unordered is why a handler cannot keep the order of messages that it gets in order; empty = it keeps it.
+	Unordered string
 	// New builds one configured instance: a Handler, BatchHandler or AsyncHandler as Mode says, or for a strategy what
 	// serve.Solver says. With an error among the diagnostics the instance is nil.
 	New func(ctx context.Context, config []byte, env Env) (instance any, diagnostics []Diagnostic)
@@ -63,6 +66,23 @@ type Spec struct {
 // WithSummary returns the spec with a line that tells people what the component does.
 func (s Spec) WithSummary(line string) Spec {
 	s.Summary = line
+	return s
+}
+
+// WithoutOrder returns the spec of a handler that cannot keep order, and says why in a few words: "acknowledges before its
+// workers are done". Streams with order: queue or key refuse such a handler when their config is read.
+//
+// A handler keeps order when nothing of a message takes effect before what it did with the earlier ones of its queue or key has,
+// or has been taken back. The host gives a message only when the earlier ones are settled, so a Handler or an AsyncHandler need
+// this only when they acknowledge what is not done. A BatchHandler may get several messages of a key at once: it needs
+// this when a later one of them may take effect though an earlier one failed, as in a bulk request whose items fail one by one.
+//
+// It panics when why is empty.
+func (s Spec) WithoutOrder(why string) Spec {
+	if why == "" {
+		panic(fmt.Sprintf("component %q: WithoutOrder needs the reason", s.Name))
+	}
+	s.Unordered = why
 	return s
 }
 

@@ -114,7 +114,12 @@ type Stream struct {
 	AcceptLoss   bool           `yaml:"accept_loss" default:"false" doc:"Says that losing messages is meant; only with on_exhausted: skip."`
 	FailureTopic string         `yaml:"failure_topic" default:"STREAMD_FAILURES" doc:"Topic of the failure records; where it takes none they go to state_dir/failures. '-' writes none."`
 	Policies     `yaml:",inline"`
+
+	Written Entry `yaml:"-"`
 }
+
+// Ordered tells whether the stream keeps an order.
+func (s *Stream) Ordered() bool { return s.Order == "queue" || s.Order == "key" }
 
 // Policies is what a stream may take from defaults.
 type Policies struct {

@@ -202,6 +202,7 @@ func decode(root *node) (*Config, error) {
 	for i, s := range root.list("streams") {
 		a := s.get("allocation")
 		cfg.Streams[i].Allocation.Config = newRaw(a.get("config"), a, &problems{})
+		cfg.Streams[i].Written = Entry{s}
 	}
 	return cfg, nil
 }

@@ -44,13 +44,7 @@ func (r Raw) Locate(jsonPointer string) Position {
 // LocateEntry is where the value of another key of the same entry was written, such as "use"; when it was left out, where
 // the entry begins.
 func (r Raw) LocateEntry(key string) Position {
-	if r.entry == nil {
-		return Position{}
-	}
-	if v := r.entry.get(key); v != nil && !v.byDefault {
-		return v.pos
-	}
-	return r.entry.pos
+	return Entry{r.entry}.Locate(key)
 }
 
 // LocateKey is where the key at a JSON pointer was written: what to show for a key that should not be there.

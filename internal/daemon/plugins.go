@@ -194,16 +194,22 @@ func (t *transition) back(ctx context.Context) {
 func (t *transition) forward(ctx context.Context, c, old *config.Config) error {
 	ctx, cancel := context.WithTimeout(ctx, judgeReload)
 	defer cancel()
-	var known, others []uses.Use // of plugins that stay as they are, and of those that come or change
+	var known, others []uses.Use // to be judged: of plugins that stay as they are, and of those that come or change
+	var changed []uses.Use       // to be configured anew
 	before := uses.Of(old)
 	for _, u := range uses.Of(c) {
-		if was, ok := uses.Find(before, u.Name); ok && was.Same(u) {
+		was, had := uses.Find(before, u.Name)
+		same, stays := had && was.Same(u), samePlugin(findPlugin(c, u.Plugin), findPlugin(old, u.Plugin))
+		switch {
+		case same && (len(u.Ordered) == 0 || stays && u.OrderedAs(was)):
 			continue
-		}
-		if samePlugin(findPlugin(c, u.Plugin), findPlugin(old, u.Plugin)) {
+		case stays:
 			known = append(known, u)
-		} else {
+		default:
 			others = append(others, u)
+		}
+		if !same && !u.Strategy() {
+			changed = append(changed, u)
 		}
 	}
 	judge := func(u uses.Use) ([]config.Problem, error) { return t.set.judge(ctx, u) }
@@ -218,7 +224,6 @@ func (t *transition) forward(ctx context.Context, c, old *config.Config) error {
 	if err := t.set.each(others, judge); err != nil {
 		return err
 	}
-	changed := slices.DeleteFunc(append(known, others...), uses.Use.Strategy)
 	for _, u := range changed {
 		was, had := uses.Find(before, u.Name)
 		switch {

@@ -115,5 +115,6 @@ func sameStream(a, b config.Stream) bool {
 		return false
 	}
 	a.Allocation.Config, b.Allocation.Config = config.Raw{}, config.Raw{}
+	a.Written, b.Written = config.Entry{}, config.Entry{}
 	return reflect.DeepEqual(a, b)
 }

@@ -16,6 +16,8 @@ type LaneSpec struct {
 	// Solo asks for a process of its own that sees one record at a time: where the suspects of a crash are tried.
 	// A crash of a solo process does not count for the plugin's breaker.
 	Solo bool
+	// Ordered says that the stream keeps an order. A handler that declares that it cannot is refused.
+	Ordered bool
 	// Deliver takes the lane's events one by one, the last included, in the place of Events, which is only closed after it. It
 	// may be called before the lane is handed over, never when opening it fails, and must not block for long. A host may do
 	// without it; nil: all come by Events.

@@ -18,6 +18,7 @@ type configured struct {
 	spec        HandlerSpec
 	hash        string
 	kind        pluginv1.Component_Kind
+	unordered   string          // handlers: why it cannot keep order; empty: it can
 	needs       *pluginv1.Needs // strategies
 	diagnostics []Diagnostic
 	err         error // why it is not in force; nil: it is
@@ -81,7 +82,7 @@ func (g *generation) judge(ctx context.Context, instance string, c *configured) 
 	if err != nil {
 		return err
 	}
-	c.kind = component.GetKind()
+	c.kind, c.unordered = component.GetKind(), component.GetUnordered()
 	ctx, cancel := context.WithTimeout(ctx, g.host.timing.Configure)
 	defer cancel()
 	answer, err := g.api.Configure(ctx, &pluginv1.ConfigureRequest{
@@ -134,6 +135,17 @@ func (g *generation) ready(handler string, kind pluginv1.Component_Kind) error {
 
 // errKind is wrapped by the error of a component that is used as what it is not.
 var errKind = errors.New("wrong kind of component")
+
+// errUnordered is wrapped by the error of a handler that does not keep the order that its stream wants.
+var errUnordered = errors.New("the handler does not keep order")
+
+// keepsOrder is an error when a handler declares that it cannot keep order.
+func (g *generation) keepsOrder(handler string) error {
+	if c := g.config(handler); c != nil && c.unordered != "" {
+		return fmt.Errorf("%w (%s says plugin %s); write order: none in its streams, or name another handler", errUnordered, c.unordered, g.name)
+	}
+	return nil
+}
 
 func kindName(k pluginv1.Component_Kind) string {
 	switch k {

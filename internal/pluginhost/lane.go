@@ -188,6 +188,11 @@ func (l *Lane) write() {
 
 // openLane opens the stream, waits for the plugin's word, and starts the lane's goroutines.
 func (g *generation) openLane(ctx context.Context, spec frame.LaneSpec) (*Lane, error) {
+	if spec.Ordered {
+		if err := g.keepsOrder(spec.Handler); err != nil {
+			return nil, err
+		}
+	}
 	number, row, ok := g.takeRow()
 	if !ok {
 		return nil, fmt.Errorf("plugin %s has %d lanes already, which is the limit of one process; raise instances", g.name, maxLanes)

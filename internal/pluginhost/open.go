@@ -18,7 +18,8 @@ const openRetry = 250 * time.Millisecond
 // has opened the lane, or until ctx ends; the error then says what it waited for. The lanes of a handler are spread over
 // the plugin's instances. A solo lane goes to a process of its own, started on demand, with a window of one record.
 //
-// A handler that is not configured, or whose component is no handler, is an error at once.
+// A handler that is not configured, whose component is no handler, or that does not keep the order that the lane is for, is an
+// error at once.
 func (h *Host) Open(ctx context.Context, spec frame.LaneSpec) (*Lane, error) {
 	var lane *Lane
 	err := h.acquire(ctx, spec.Handler, spec.Solo, pluginv1.Component_KIND_HANDLER, func(g *generation) (err error) {
@@ -65,6 +66,9 @@ func (h *Host) acquire(ctx context.Context, instance string, solo bool, kind plu
 			if why = use(g); why == nil {
 				held = nil // the lane keeps it from here on
 				return nil
+			}
+			if errors.Is(why, errUnordered) {
+				return why
 			}
 		}
 		if err := h.await(ctx, changed, g != nil); err != nil {

@@ -119,7 +119,9 @@ type Component struct {
 	Kind    string   `json:"kind"` // handler or strategy
 	Summary string   `json:"summary,omitempty"`
 	Modes   []string `json:"modes,omitempty"`
-	Schema  RawJSON  `json:"config_schema,omitempty"`
+	// Unordered is why a handler does not keep order; empty: it does.
+	Unordered string  `json:"unordered,omitempty"`
+	Schema    RawJSON `json:"config_schema,omitempty"`
 }
 
 // RawJSON is JSON that is passed on as it is; an empty one is null.
@@ -149,7 +151,9 @@ func describe(about *pluginv1.DescribeResponse) Description {
 		if c.GetKind() == pluginv1.Component_KIND_STRATEGY {
 			kind = "strategy"
 		}
-		d.Components = append(d.Components, Component{c.GetName(), kind, c.GetSummary(), c.GetModes(), RawJSON(c.GetConfigSchema())})
+		d.Components = append(d.Components, Component{
+			Name: c.GetName(), Kind: kind, Summary: c.GetSummary(), Modes: c.GetModes(), Unordered: c.GetUnordered(), Schema: RawJSON(c.GetConfigSchema()),
+		})
 	}
 	return d
 }
@@ -166,6 +170,9 @@ func (d Description) Text(w io.Writer) error {
 		}
 		if c.Summary != "" {
 			fmt.Fprintf(w, ": %s", c.Summary)
+		}
+		if c.Unordered != "" {
+			fmt.Fprintf(w, "; not for order: queue or key: %s", c.Unordered)
 		}
 		fmt.Fprintln(w)
 		writeSchema(w, string(c.Schema))

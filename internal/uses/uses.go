@@ -17,8 +17,15 @@ import (
 // Use is one configured use of a plugin's component.
 type Use struct {
 	pluginhost.HandlerSpec
-	Config config.Raw
-	what   string // for people
+	Config  config.Raw
+	Ordered []Ordered // handlers: the streams that keep an order, as the config lists them
+	what    string    // for people
+}
+
+// Ordered is a stream that keeps an order.
+type Ordered struct {
+	Stream, Order string
+	Where         config.Position // of its order
 }
 
 // StrategyInstance is the name under which a stream's strategy is configured with the plugin host.
@@ -50,11 +57,22 @@ func Of(c *config.Config) []Use {
 	}
 	all := make([]Use, 0, len(c.Handlers))
 	for i := range c.Handlers {
-		all = append(all, OfHandler(&c.Handlers[i]))
+		u := OfHandler(&c.Handlers[i])
+		u.Ordered = orderedBy(c, u.Name)
+		all = append(all, u)
 	}
 	for i := range c.Streams {
 		if u, ok := OfStrategy(&c.Streams[i]); ok {
 			all = append(all, u)
+		}
+	}
+	return all
+}
+
+func orderedBy(c *config.Config, handler string) (all []Ordered) {
+	for i := range c.Streams {
+		if s := &c.Streams[i]; s.Handler == handler && s.Ordered() {
+			all = append(all, Ordered{s.Name, s.Order, s.Written.Locate("order")})
 		}
 	}
 	return all
@@ -74,6 +92,16 @@ func (u Use) Same(other Use) bool {
 	return u.Name == other.Name && u.Plugin == other.Plugin && u.Use == other.Use && u.Config.Equal(other.Config)
 }
 
+// OrderedAs tells whether every stream that keeps an order with u kept one with before.
+func (u Use) OrderedAs(before Use) bool {
+	for _, o := range u.Ordered {
+		if !slices.ContainsFunc(before.Ordered, func(b Ordered) bool { return b.Stream == o.Stream }) {
+			return false
+		}
+	}
+	return true
+}
+
 // Strategy tells whether it is a stream's strategy.
 func (u Use) Strategy() bool { return u.Kind == pluginv1.Component_KIND_STRATEGY }
 
@@ -91,8 +119,8 @@ func (u Use) Component(components []*pluginv1.Component) (*pluginv1.Component, b
 	return c, err == nil
 }
 
-// Check holds a use against what its plugin offers: the component, its kind, and the schema of its config. err is a schema
-// that cannot be used: the plugin's fault.
+// Check holds a use against what its plugin offers: the component, its kind, whether it keeps the order that streams want, and
+// the schema of its config. err is a schema that cannot be used: the plugin's fault.
 func (u Use) Check(components []*pluginv1.Component) ([]config.Problem, error) {
 	c, err := pluginhost.Choose(components, u.HandlerSpec)
 	if err != nil {
@@ -105,6 +133,14 @@ func (u Use) Check(components []*pluginv1.Component) ([]config.Problem, error) {
 	}
 	for i := range found {
 		found[i] = found[i].By(u.String())
+	}
+	if why := c.GetUnordered(); why != "" {
+		for _, o := range u.Ordered {
+			found = append(found, config.Problem{
+				Where: o.Where, What: fmt.Sprintf("stream %s has order: %s, and %s does not keep order: %s", o.Stream, o.Order, u, why),
+				Try: "order: none, or a handler that keeps order",
+			})
+		}
 	}
 	return found, nil
 }

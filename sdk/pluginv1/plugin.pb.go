@@ -258,6 +258,7 @@ type Component struct {
 	ConfigSchema  string                 `protobuf:"bytes,4,opt,name=config_schema,json=configSchema,proto3" json:"config_schema,omitempty"` // JSON Schema 2020-12; empty = takes no config
 	Modes         []string               `protobuf:"bytes,5,rep,name=modes,proto3" json:"modes,omitempty"`                                   // handlers: "single", "batch" or "async"
 	Needs         *Needs                 `protobuf:"bytes,6,opt,name=needs,proto3" json:"needs,omitempty"`                                   // strategies: what they need with any config; ConfigureResponse has the last word
+	Unordered     string                 `protobuf:"bytes,7,opt,name=unordered,proto3" json:"unordered,omitempty"`                           // handlers: why it cannot keep the order of messages that it gets in order; empty = it keeps it
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -332,6 +333,13 @@ func (x *Component) GetNeeds() *Needs {
 		return x.Needs
 	}
 	return nil
+}
+
+func (x *Component) GetUnordered() string {
+	if x != nil {
+		return x.Unordered
+	}
+	return ""
 }
 
 type Needs struct {
@@ -2305,14 +2313,15 @@ const file_plugin_proto_rawDesc = "" +
 	"\n" +
 	"components\x18\x04 \x03(\v2\x1c.streamd.plugin.v1.ComponentR\n" +
 	"components\x12*\n" +
-	"\x11max_message_bytes\x18\x05 \x01(\x04R\x0fmaxMessageBytes\"\x9e\x02\n" +
+	"\x11max_message_bytes\x18\x05 \x01(\x04R\x0fmaxMessageBytes\"\xbc\x02\n" +
 	"\tComponent\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x125\n" +
 	"\x04kind\x18\x02 \x01(\x0e2!.streamd.plugin.v1.Component.KindR\x04kind\x12\x18\n" +
 	"\asummary\x18\x03 \x01(\tR\asummary\x12#\n" +
 	"\rconfig_schema\x18\x04 \x01(\tR\fconfigSchema\x12\x14\n" +
 	"\x05modes\x18\x05 \x03(\tR\x05modes\x12.\n" +
-	"\x05needs\x18\x06 \x01(\v2\x18.streamd.plugin.v1.NeedsR\x05needs\"A\n" +
+	"\x05needs\x18\x06 \x01(\v2\x18.streamd.plugin.v1.NeedsR\x05needs\x12\x1c\n" +
+	"\tunordered\x18\a \x01(\tR\tunordered\"A\n" +
 	"\x04Kind\x12\x14\n" +
 	"\x10KIND_UNSPECIFIED\x10\x00\x12\x10\n" +
 	"\fKIND_HANDLER\x10\x01\x12\x11\n" +

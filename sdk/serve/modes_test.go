@@ -304,9 +304,22 @@ func TestConfigureSaysWhatIsWrong(t *testing.T) {
 		t.Errorf("an unknown component: %+v", got)
 	}
 	d := p.Describe()
-	if len(d.GetComponents()) != 1 || !json.Valid([]byte(d.GetComponents()[0].GetConfigSchema())) || d.GetComponents()[0].GetModes()[0] != "single" {
+	if len(d.GetComponents()) != 1 || !json.Valid([]byte(d.GetComponents()[0].GetConfigSchema())) || d.GetComponents()[0].GetModes()[0] != "single" || d.GetComponents()[0].GetUnordered() != "" {
 		t.Errorf("described as %v", d)
 	}
+}
+
+func TestWithoutOrder_isToldToTheHost(t *testing.T) {
+	p := sdktest.Start(t, handler(func(context.Context, *sdk.Message) error { return nil }).WithoutOrder("works later"))
+	if c := p.Describe().GetComponents(); len(c) != 1 || c[0].GetUnordered() != "works later" {
+		t.Errorf("described as %v", c)
+	}
+	defer func() {
+		if p := recover(); p == nil {
+			t.Error("no reason was taken")
+		}
+	}()
+	handler(func(context.Context, *sdk.Message) error { return nil }).WithoutOrder("")
 }
 
 func TestComponentsAreChecked(t *testing.T) {

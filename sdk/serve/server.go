@@ -99,7 +99,7 @@ func (s *Server) Describe(context.Context, *pluginv1.DescribeRequest) (*pluginv1
 				PerMember: spec.Needs.PerMember,
 			}
 		} else {
-			c.Kind, c.Modes = pluginv1.Component_KIND_HANDLER, []string{string(spec.Mode)}
+			c.Kind, c.Modes, c.Unordered = pluginv1.Component_KIND_HANDLER, []string{string(spec.Mode)}, spec.Unordered
 		}
 		out.Components = append(out.Components, c)
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -102,11 +103,16 @@ func TestReload_refusedLeavesNoTrace(t *testing.T) {
 }
 
 // handlers are the configs that plugins have, as the status tells them.
-func (d *daemon) handlers() (all []pluginHandler) {
+func (d *daemon) handlers() []pluginHandler {
+	d.t.Helper()
+	return d.handlersOf("orders", "strategist")
+}
+
+func (d *daemon) handlersOf(plugins ...string) (all []pluginHandler) {
 	d.t.Helper()
 	st, _ := d.status()
 	for _, p := range st.Plugins {
-		if p.Name == "orders" || p.Name == "strategist" {
+		if slices.Contains(plugins, p.Name) {
 			all = append(all, p.Handlers...)
 		}
 	}

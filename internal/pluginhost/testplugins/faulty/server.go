@@ -51,11 +51,15 @@ func (s *server) openPage() error {
 }
 
 func (s *server) Describe(context.Context, *pluginv1.DescribeRequest) (*pluginv1.DescribeResponse, error) {
+	unordered := ""
+	if s.mode == "unordered" {
+		unordered = "acknowledges before its workers are done"
+	}
 	return &pluginv1.DescribeResponse{
 		Name: "faulty", Version: "0.1.0", Features: []string{border.FeatureLanes, border.FeaturePage},
 		MaxMessageBytes: 32 << 20,
 		Components: []*pluginv1.Component{
-			{Name: "main", Kind: pluginv1.Component_KIND_HANDLER},
+			{Name: "main", Kind: pluginv1.Component_KIND_HANDLER, Unordered: unordered},
 			{Name: "rule", Kind: pluginv1.Component_KIND_STRATEGY},
 		},
 	}, nil
