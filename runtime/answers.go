@@ -30,14 +30,15 @@ func (m *member) onReset(topic string, offsets map[Queue]int64) {
 	}
 }
 
-// brokerBack lets the queues of a broker that is connected again try at once, and looks at the group anew, as Java's client
-// does (consumer-semantics.md 2.1).
+// brokerBack lets the queues of a broker that is connected again, and the verdicts that wait for one, try at once, and looks at
+// the group anew, as Java's client does (consumer-semantics.md 2.1).
 func (m *member) brokerBack(broker string) {
 	for _, w := range m.allWorkers() {
 		if w.Queue().Broker == broker {
 			w.TryNow()
 		}
 	}
+	m.s.settler.TryNow()
 	m.send(group.Input{Kind: group.InNotify})
 }
 

@@ -61,6 +61,39 @@ func TestRefusedSendBackHoldsTheOffset(t *testing.T) {
 	})
 }
 
+// What waits for a broker goes on when it is back, not at the end of a pause that may be 10 s long.
+func TestSendBackGoesOnWhenTheBrokerIsBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var away atomic.Bool
+		var tries atomic.Int64
+		away.Store(true)
+		r := newRig(t, 1, failing)
+		r.cluster.Fault = func(op, _ string, _ sdk.Queue) error {
+			if away.Load() && (op == "SendBack" || op == "Send") {
+				tries.Add(1)
+				return refuse(wire.RespSystemBusy, "busy")
+			}
+			return nil
+		}
+		q := clustertest.Queue(topicName, 0)
+		r.cluster.Fill(q, 10)
+		e := r.start(r.config("c1"))
+		wait(time.Minute) // the pauses are at their longest
+		for before := tries.Load(); tries.Load() < before+10; {
+			wait(100 * time.Millisecond)
+		}
+		wait(time.Second) // every message has just been tried
+		away.Store(false)
+		r.cluster.Spec(group, "c1").OnBrokerBack(q.Broker)
+		wait(3 * time.Second)
+		if st := e.Status(); holds(st, runtime.HoldSettle) || st.Streams[0].Settling != 0 {
+			t.Errorf("%d messages still wait: %+v", st.Streams[0].Settling, st.Streams[0].Holds)
+		}
+		r.committedAll(1)
+		r.stop(e)
+	})
+}
+
 // RT-P04: the message is sent anew with the handler's delay, its identity and its count.
 func TestOriginalGoneIsSentAnew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

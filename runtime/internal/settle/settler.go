@@ -64,6 +64,7 @@ type Settler struct {
 	pending  int
 	heads    map[headID]Head
 	released []*queue.Ownership
+	wakeAll  bool // what waits for a broker is due
 
 	// The loop's alone.
 	ready   []*Job
@@ -101,6 +102,33 @@ func (s *Settler) poke() {
 	}
 }
 
+// TryNow has what waits for a broker tried at once: one is back. It never blocks.
+func (s *Settler) TryNow() {
+	s.mu.Lock()
+	s.wakeAll = true
+	s.mu.Unlock()
+	s.poke()
+}
+
+// tryNow makes what waits for a broker due. Should it be refused once more its pauses begin anew: a broker that has just
+// started may be busy for a moment.
+func (s *Settler) tryNow() {
+	s.mu.Lock()
+	wake := s.wakeAll
+	s.wakeAll = false
+	s.mu.Unlock()
+	if !wake {
+		return
+	}
+	now := s.cfg.Now()
+	for _, j := range s.waiting {
+		if j.step.Kind != StepAgain { // that one waits for its handler
+			j.due, j.tries = now, 0
+		}
+	}
+	heap.Init(&s.waiting)
+}
+
 // Status returns the counts, the number of jobs under way and why the longest waiting one waits.
 func (s *Settler) Status() (c Counters, pending int, hold queue.Hold) {
 	s.mu.Lock()
@@ -115,6 +143,7 @@ func (s *Settler) Run(ctx context.Context) {
 	for ctx.Err() == nil {
 		s.take()
 		s.release()
+		s.tryNow()
 		s.due()
 		s.start(ctx)
 		s.publish()
