@@ -300,23 +300,34 @@ type groupStatus struct {
 		} `json:"plugins"`
 	} `json:"members"`
 	Queues []struct {
-		Topic    string `json:"topic"`
-		State    string `json:"state"`
-		Why      string `json:"why"`
-		InFlight int    `json:"in_flight"`
+		Topic    string   `json:"topic"`
+		State    string   `json:"state"`
+		Owners   []string `json:"owners"`
+		Why      string   `json:"why"`
+		InFlight int      `json:"in_flight"`
 	} `json:"queues"`
 }
 
-func (s *stream) groupStatus() (g groupStatus) {
+func (s *stream) groupStatus() groupStatus {
+	s.t.Helper()
+	g, said := s.groupStatusNow()
+	if g == nil {
+		s.t.Fatalf("group status: %s", said)
+	}
+	return *g
+}
+
+// groupStatusNow is nil while no broker knows the group; said is what the command printed.
+func (s *stream) groupStatusNow() (g *groupStatus, said string) {
 	s.t.Helper()
 	out, code := s.cli("group", "status", s.group(), "-n", s.broker.Address(), "-o", "json")
 	if code != 0 {
-		s.t.Fatalf("group status: exit code %d: %s", code, out)
+		return nil, fmt.Sprintf("exit code %d: %s", code, out)
 	}
 	if err := json.Unmarshal([]byte(out), &g); err != nil {
 		s.t.Fatalf("group status: %v: %s", err, out)
 	}
-	return g
+	return g, out
 }
 
 // pid is the plugin's process as `group status -o json` shows it.
