@@ -31,7 +31,7 @@ var errRefused = errors.New("the plugin refuses its config")
 // must not stop the others. The caller has the instance's lock.
 func (g *generation) try(ctx context.Context, spec HandlerSpec) *configured {
 	c := &configured{spec: spec, hash: spec.hash()}
-	c.err = g.judge(ctx, spec.Name, c)
+	c.err = g.judge(ctx, spec.Name, c, false)
 	return c
 }
 
@@ -76,8 +76,9 @@ func (g *generation) instance(name string) *sync.Mutex {
 	return l
 }
 
-// judge has the process build an instance from a config. c takes what it says; the error is why it does not take it.
-func (g *generation) judge(ctx context.Context, instance string, c *configured) error {
+// judge has the process build an instance from a config, which a dry run does not keep. c takes what it says; the error is why
+// it does not take it.
+func (g *generation) judge(ctx context.Context, instance string, c *configured, dryRun bool) error {
 	component, err := g.component(c.spec)
 	if err != nil {
 		return err
@@ -86,7 +87,7 @@ func (g *generation) judge(ctx context.Context, instance string, c *configured) 
 	ctx, cancel := context.WithTimeout(ctx, g.host.timing.Configure)
 	defer cancel()
 	answer, err := g.api.Configure(ctx, &pluginv1.ConfigureRequest{
-		Instance: instance, Component: component.GetName(), ConfigJson: c.spec.config(),
+		Instance: instance, Component: component.GetName(), ConfigJson: c.spec.config(), DryRun: dryRun,
 	})
 	if err != nil {
 		return fmt.Errorf("configuring %s of plugin %s: %w", component.GetName(), g.name, g.explain(err))

@@ -33,16 +33,16 @@ func (h *Host) Configure(ctx context.Context, spec HandlerSpec) ([]Diagnostic, e
 	return outcome.diagnostics, nil
 }
 
-// Check has a plugin judge a config that is nobody's, and waits for a process that can. The instance that the process
-// builds for it is never used: Check is for components that hold nothing, as strategies do. The error is a plugin that
-// gives no answer, or does not offer the component.
+// Check has a plugin judge a config that is nobody's, and waits for a process that can. The process keeps nothing of it. One
+// of before dry runs keeps an instance, under a name that no handler can have and only the next check takes. The error is a
+// plugin that gives no answer, or does not offer the component.
 func (h *Host) Check(ctx context.Context, spec HandlerSpec) ([]Diagnostic, error) {
 	processes, err := h.awaitLive(ctx, spec.Plugin)
 	if err != nil {
 		return nil, fmt.Errorf("checking the config of %s: %w", spec.Name, err)
 	}
 	c := &configured{spec: spec}
-	if err := processes[0].judge(ctx, "check of "+spec.Name, c); err != nil && len(c.diagnostics) == 0 {
+	if err := processes[0].judge(ctx, "check of "+spec.Name, c, true); err != nil && len(c.diagnostics) == 0 {
 		return nil, fmt.Errorf("checking the config of %s: %w", spec.Name, err)
 	}
 	return c.diagnostics, nil

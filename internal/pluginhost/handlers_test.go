@@ -105,6 +105,26 @@ func TestCheck(t *testing.T) {
 	}
 }
 
+// TestCheck_leavesNothingBehind: what a plugin builds to judge a config, it closes. What a handler has stays.
+func TestCheck_leavesNothingBehind(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, nil)
+	b.apply(author(t))
+	billing := pluginhost.HandlerSpec{Name: "billing", Plugin: "author", Config: []byte(`{"currency":"EUR"}`)}
+	if said, err := b.host.Configure(within(t, 20*time.Second), billing); err != nil || len(said) > 0 {
+		t.Fatalf("%v, %v", said, err)
+	}
+	if said, err := b.host.Check(within(t, 20*time.Second), billing); err != nil || len(said) > 0 {
+		t.Fatalf("%v, %v", said, err)
+	}
+	eventually(t, "one is built and closed again", func() bool {
+		return b.logs.has("built check of billing") && b.logs.has("closed check of billing")
+	})
+	if b.logs.has("closed billing") {
+		t.Error("the handler's own instance was closed")
+	}
+}
+
 // Left out, a component is the only one of its kind.
 func TestChoose(t *testing.T) {
 	both := []*pluginv1.Component{{Name: "invoice", Kind: pluginv1.Component_KIND_HANDLER}, {Name: "nearest", Kind: pluginv1.Component_KIND_STRATEGY}}

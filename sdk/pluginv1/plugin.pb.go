@@ -419,6 +419,7 @@ type ConfigureRequest struct {
 	Instance      string                 `protobuf:"bytes,1,opt,name=instance,proto3" json:"instance,omitempty"` // name under handlers: or of the stream's allocation
 	Component     string                 `protobuf:"bytes,2,opt,name=component,proto3" json:"component,omitempty"`
 	ConfigJson    []byte                 `protobuf:"bytes,3,opt,name=config_json,json=configJson,proto3" json:"config_json,omitempty"`
+	DryRun        bool                   `protobuf:"varint,4,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"` // judge the config and keep nothing of it: no instance is made, none is replaced
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -472,6 +473,13 @@ func (x *ConfigureRequest) GetConfigJson() []byte {
 		return x.ConfigJson
 	}
 	return nil
+}
+
+func (x *ConfigureRequest) GetDryRun() bool {
+	if x != nil {
+		return x.DryRun
+	}
+	return false
 }
 
 type ConfigureResponse struct {
@@ -2333,12 +2341,13 @@ const file_plugin_proto_rawDesc = "" +
 	"attributes\x12\x1a\n" +
 	"\bprevious\x18\x03 \x01(\bR\bprevious\x12\x1d\n" +
 	"\n" +
-	"per_member\x18\x04 \x01(\bR\tperMember\"m\n" +
+	"per_member\x18\x04 \x01(\bR\tperMember\"\x86\x01\n" +
 	"\x10ConfigureRequest\x12\x1a\n" +
 	"\binstance\x18\x01 \x01(\tR\binstance\x12\x1c\n" +
 	"\tcomponent\x18\x02 \x01(\tR\tcomponent\x12\x1f\n" +
 	"\vconfig_json\x18\x03 \x01(\fR\n" +
-	"configJson\"\x84\x01\n" +
+	"configJson\x12\x17\n" +
+	"\adry_run\x18\x04 \x01(\bR\x06dryRun\"\x84\x01\n" +
 	"\x11ConfigureResponse\x12?\n" +
 	"\vdiagnostics\x18\x01 \x03(\v2\x1d.streamd.plugin.v1.DiagnosticR\vdiagnostics\x12.\n" +
 	"\x05needs\x18\x02 \x01(\v2\x18.streamd.plugin.v1.NeedsR\x05needs\"\xe2\x01\n" +

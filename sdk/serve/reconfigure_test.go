@@ -2,10 +2,14 @@ package serve_test
 
 import (
 	"context"
+	"log/slog"
+	"sync/atomic"
 	"testing"
 
 	"github.com/streamd/streamd/sdk"
+	"github.com/streamd/streamd/sdk/pluginv1"
 	"github.com/streamd/streamd/sdk/sdktest"
+	"github.com/streamd/streamd/sdk/serve"
 )
 
 type greeting struct {
@@ -26,6 +30,49 @@ func (g *greeter) Handle(_ context.Context, m *sdk.Message) error {
 func (g *greeter) Close() error {
 	g.closed <- g.word
 	return nil
+}
+
+// counted is a component that knows how many of it there are.
+type counted struct{ alive *atomic.Int32 }
+
+func (c counted) Handle(context.Context, *sdk.Message) error { return nil }
+
+func (c counted) Close() error {
+	c.alive.Add(-1)
+	return nil
+}
+
+// TestConfigure_dryRun judges a config and leaves no instance behind, nor does it take the place of one.
+func TestConfigure_dryRun(t *testing.T) {
+	var alive, built atomic.Int32
+	server, err := serve.NewServer(sdk.Info{Name: "p", Version: "1"}, []sdk.Spec{sdk.Component("h", func(context.Context, greeting, sdk.Env) (counted, error) {
+		alive.Add(1)
+		built.Add(1)
+		return counted{&alive}, nil
+	})}, slog.New(slog.DiscardHandler), nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	configure := func(config string, dryRun bool) []*pluginv1.Diagnostic {
+		r, err := server.Configure(t.Context(), &pluginv1.ConfigureRequest{Instance: "h", Component: "h", ConfigJson: []byte(config), DryRun: dryRun})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r.GetDiagnostics()
+	}
+	for range 3 {
+		if d := configure(`{"word":"hi"}`, true); len(d) != 0 || alive.Load() != 0 {
+			t.Errorf("a dry run: %v, %d instances", d, alive.Load())
+		}
+	}
+	if d := configure(`{}`, true); len(d) != 1 || d[0].GetPointer() != "/word" {
+		t.Errorf("a dry run of a bad config: %v", d)
+	}
+	configure(`{"word":"hi"}`, false)
+	configure(`{"word":"bye"}`, true)
+	if alive.Load() != 1 || built.Load() != 5 {
+		t.Errorf("%d instances of %d that were built; the one of before the dry run has to stay", alive.Load(), built.Load())
+	}
 }
 
 // TestConfigureAgain: a reload changes the config of a handler at work. Lanes keep the instance they were opened with, new

@@ -107,7 +107,8 @@ func (s *Server) Describe(context.Context, *pluginv1.DescribeRequest) (*pluginv1
 }
 
 // Configure builds an instance. Configuring one again replaces it for lanes that are opened from then on; the old one goes
-// on with its lanes and is closed after the last of them.
+// on with its lanes and is closed after the last of them. A dry run builds one too, since only the author's code can judge a
+// config, and closes it at once.
 func (s *Server) Configure(ctx context.Context, r *pluginv1.ConfigureRequest) (*pluginv1.ConfigureResponse, error) {
 	s.enter()
 	spec := s.spec(r.GetComponent())
@@ -134,6 +135,10 @@ func (s *Server) Configure(ctx context.Context, r *pluginv1.ConfigureRequest) (*
 		return refusal("", err.Error(), ""), nil
 	}
 	out.Needs = needsOf(in.solver)
+	if r.GetDryRun() {
+		in.close(s.logger)
+		return out, nil
+	}
 	s.mu.Lock()
 	old := s.instances[r.GetInstance()]
 	s.instances[r.GetInstance()] = in

@@ -17,7 +17,7 @@ type Config struct {
 	Currency string `json:"currency"`
 }
 
-type handler struct{}
+type handler struct{ instance string }
 
 // Handle does what the body says.
 func (handler) Handle(ctx context.Context, m *sdk.Message) error {
@@ -47,7 +47,17 @@ func (handler) Revoked(_ context.Context, queues []sdk.Queue) error {
 	return nil
 }
 
-func build(context.Context, Config, sdk.Env) (handler, error) { return handler{}, nil }
+// Close shows in the log which instance goes.
+func (h handler) Close() error {
+	fmt.Fprintln(os.Stderr, "closed", h.instance)
+	return nil
+}
+
+// build shows in the log which instance comes.
+func build(_ context.Context, _ Config, env sdk.Env) (handler, error) {
+	fmt.Fprintln(os.Stderr, "built", env.Instance)
+	return handler{env.Instance}, nil
+}
 
 func main() {
 	fmt.Println("a print before the handshake") // the SDK sends it to stderr
