@@ -6,7 +6,8 @@ import (
 )
 
 // Names have their namespace on the wire and nowhere else: requests get it last before they are signed, answers and the
-// brokers' own requests lose it first. Producer groups have none: nobody shares them.
+// brokers' own requests lose it first. Producer groups have it too, as Java's producers give it to theirs: members in two
+// namespaces are not asked about each other's transactions. The inner group of consumers stays as it is.
 
 // The header fields of version 2 (remoting-protocol.md 1.7).
 const (
@@ -32,11 +33,11 @@ func (c Config) finish() func(*wire.Command) error {
 	}
 }
 
-// eachName replaces the names of topics and consumer groups among a header's fields.
+// eachName replaces the names of topics and groups among a header's fields.
 func eachName(fields wire.Fields, change func(string) string) {
 	for i := range fields {
 		switch f := &fields[i]; f.Key {
-		case "topic", "consumerGroup", "group", "originTopic", "b": // b is the topic of 310
+		case "topic", "consumerGroup", "producerGroup", "group", "originTopic", "a", "b": // a and b are the group and the topic of 310
 			f.Value = change(f.Value)
 		}
 	}
@@ -67,6 +68,11 @@ func (c *Client) wiredHeartbeat(data *wire.HeartbeatData) *wire.HeartbeatData {
 		consumer.GroupName = c.wired(consumer.GroupName)
 		consumer.SubscriptionDataSet = changedSubscriptions(consumer.SubscriptionDataSet, c.wired)
 		out.ConsumerDataSet[i] = consumer
+	}
+	out.ProducerDataSet = make([]wire.ProducerData, len(data.ProducerDataSet))
+	for i, producer := range data.ProducerDataSet {
+		producer.GroupName = c.wired(producer.GroupName)
+		out.ProducerDataSet[i] = producer
 	}
 	return &out
 }
@@ -124,3 +130,6 @@ func (c *Client) plainSubscriptions(all map[string]wire.SubscriptionData) map[st
 	}
 	return out
 }
+
+// Namespace is that of version 1, which names have on the wire; empty = none.
+func (c *Client) Namespace() string { return c.cfg.Namespace }

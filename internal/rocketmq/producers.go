@@ -152,10 +152,11 @@ func (c *Client) transactionChecked(ctx context.Context, addr string, req *wire.
 		c.log.Warn("a broker's question about a transaction cannot be read", "addr", addr, "error", err)
 		return wire.NewResponse(req, wire.RespSystemError, fmt.Sprintf("reading the message: %v", err))
 	}
-	group, _ := m.Property(wire.PropProducerGroup)
-	spec, ok := c.producers.get(string(group))
+	property, _ := m.Property(wire.PropProducerGroup)
+	group := c.plain(string(property))
+	spec, ok := c.producers.get(group)
 	if !ok {
-		return c.notMember(req, string(group))
+		return c.notMember(req, group)
 	}
 	half := c.checkedHalf(addr, &m, h)
 	half.Group = spec.Group

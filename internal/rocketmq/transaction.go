@@ -94,7 +94,7 @@ func (c *Client) prepareHalf(group string, m *OutgoingMessage) (*outgoing, error
 	half := *m
 	half.Properties = make(map[string]string, len(m.Properties)+2)
 	maps.Copy(half.Properties, m.Properties)
-	half.Properties[wire.PropHalfMessage], half.Properties[wire.PropProducerGroup] = "true", group
+	half.Properties[wire.PropHalfMessage], half.Properties[wire.PropProducerGroup] = "true", c.wired(group)
 	o, err := c.prepare(&half)
 	switch {
 	case err != nil:

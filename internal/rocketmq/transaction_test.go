@@ -437,3 +437,41 @@ func sameFields(t *testing.T, seq int, java, mine wire.Fields, except ...string)
 		}
 	}
 }
+
+// TestProducerGroup_namespace: a producer group has its namespace on the wire, as Java's has, and nowhere else; the inner group
+// of consumers has none.
+func TestProducerGroup_namespace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n, ns, broker := one(t)
+		ns.serveRoutes(map[string]*wire.TopicRoute{"INST_1%T": routeTo("a")})
+		broker.on(wire.ReqSendMessageV2, storesHalf(1))
+		c := n.start(t, func(cfg *Config) { cfg.Namespace = "INST_1" })
+		seen := make(chan HalfMessage, 1)
+		joinProducers(t, c, checks("PG", OutcomeCommit, seen))
+		half, err := c.Prepare(t.Context(), "PG", out("x"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		h := sent(t, broker, wire.ReqSendMessageV2)[0]
+		if props := wire.PropertyMap([]byte(h.Properties.Value)); h.ProducerGroup != "INST_1%PG" || props[wire.PropProducerGroup] != "INST_1%PG" || half.Group != "PG" {
+			t.Errorf("prepared as %+v, properties %v, group %s", h, props, half.Group)
+		}
+		if want := []wire.ProducerData{{GroupName: wire.InnerProducerGroup}, {GroupName: "INST_1%PG"}}; !slices.Equal(heartbeats(t, broker)[0].ProducerDataSet, want) {
+			t.Errorf("the heartbeat tells of %v", heartbeats(t, broker)[0].ProducerDataSet)
+		}
+		broker.push(question(t, "INST_1%PG", 10))
+		if asked := <-seen; asked.Group != "PG" {
+			t.Errorf("asked as %s", asked.Group)
+		}
+		wait(time.Second)
+		if got := ended(t, broker); len(got) != 1 || got[0].ProducerGroup != "INST_1%PG" {
+			t.Errorf("ended as %+v", got)
+		}
+		if err := c.LeaveProducers(t.Context(), "PG"); err != nil {
+			t.Fatal(err)
+		}
+		if left := broker.requests(wire.ReqUnregisterClient); len(left) != 1 || left[0].Ext.Get("producerGroup") != "INST_1%PG" {
+			t.Errorf("unregistered by %v", left)
+		}
+	})
+}
