@@ -45,6 +45,8 @@ type Broker struct {
 	tuned       *tuned
 	changes     *changes
 	handle      map[code]handler
+	sends       lender            // of batches, until they are stored
+	pulls       lender            // of answers, until they are written
 	configured  map[string]string // settings by their names, as the config has them
 
 	startErr error // of a store in memory; Start says it

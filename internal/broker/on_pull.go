@@ -62,6 +62,7 @@ func (b *Broker) onPull(r *remote.Request) *remote.Answer {
 		b.offsets.piggyback(p.groupQueue(), p.commit)
 	}
 	if nothing && p.flags&pullSuspends != 0 && p.suspend > 0 {
+		a.Release()
 		b.hold(p)
 		return nil
 	}
@@ -111,12 +112,18 @@ func (b *Broker) tryPull(p *pull) (a *remote.Answer, nothing bool) {
 	limits := store.Limits{
 		Messages: max(min(p.max, int(b.tuned.pullMessages.Load())), 1), Bytes: int(b.tuned.pullBytes.Load()), Scan: max(scanLimit, p.max),
 	}
-	began := time.Now()
+	began, buffer := time.Now(), b.pulls.lend(0)
+	limits.Buffer = *buffer
 	result := b.storage.Read(p.topic, p.queue, p.offset, limits, p.filter.match())
 	b.counters.getTimes.Add(time.Since(began))
 	b.counters.pulled(b.config.Cluster, p.groupQueue(), result)
+	if cap(*buffer) < result.TotalSize {
+		*buffer = make([]byte, 0, result.TotalSize+result.TotalSize/8) // So the next one has room.
+	}
 	c := pullCode(result.Status, p.offset)
-	return pullAnswer(c, result), c == wire.RespPullNotFound
+	a = pullAnswer(c, result)
+	a.Release = func() { b.pulls.giveBack(buffer) }
+	return a, c == wire.RespPullNotFound
 }
 
 // pullCode is the response code of a status, consumer-semantics.md 3.8.

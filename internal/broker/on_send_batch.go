@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/streamd/streamd/internal/broker/remote"
@@ -18,31 +19,51 @@ func (b *Broker) sendBatch(r *remote.Request, s sending) *remote.Answer {
 	unique := whole.get(wire.PropUniqueKey)
 	b.mark(&whole)
 	common := whole.text()
-	var records []store.Record
-	size := 0
-	for p, err := range wire.BatchParts(r.Command.Body) {
-		if err != nil {
-			return b.refuseSend(wire.RespMessageIllegal, err.Error())
-		}
-		d := &draft{
-			topic: s.topic, queue: s.queue, flag: p.Flag, sysFlag: s.sysFlag, born: s.born, bornHost: r.Conn.Remote(),
-			reconsumed: s.reconsumed, body: p.Body,
-		}
-		record, err := b.record(d, joinProperties(p.Properties, common))
-		if err != nil {
-			return b.refuseSend(wire.RespMessageIllegal, err.Error())
-		}
-		records, size = append(records, record), size+len(record.Raw)
+	w := b.newWrite()
+	records, size, err := b.split(w, r, s, common)
+	if err == nil && len(records) == 0 {
+		err = errNoMessages
 	}
-	if len(records) == 0 {
-		return b.refuseSend(wire.RespMessageIllegal, "the batch has no messages")
-	}
-	positions, err := b.append(s.topic, s.queue, records...)
 	if err != nil {
+		w.release()
+		return b.refuseSend(wire.RespMessageIllegal, err.Error())
+	}
+	w.add(s.topic, s.queue, records...)
+	if err := w.submit(); err != nil {
 		return b.cannotSend(err)
 	}
 	b.counters.put(b.config.Cluster, s.topic, len(records), size)
-	return b.sent(s.queue, positions, unique)
+	return b.sent(s.queue, w.change.Appends[0].Positions, unique)
+}
+
+var errNoMessages = errors.New("the batch has no messages")
+
+// split encodes the parts behind each other into one buffer, which is lent to the write.
+func (b *Broker) split(w *write, r *remote.Request, s sending, common []byte) (records []store.Record, size int, err error) {
+	d := &draft{topic: s.topic, queue: s.queue, sysFlag: s.sysFlag, born: s.born, bornHost: r.Conn.Remote(), reconsumed: s.reconsumed}
+	whole := b.message(d, nil)
+	count := 0
+	for _, err := range wire.BatchParts(r.Command.Body) {
+		if err != nil {
+			return nil, 0, err
+		}
+		count++
+	}
+	w.buffer = b.sends.lend(len(r.Command.Body) + count*(whole.Size()+len(common)+1))
+	records = make([]store.Record, 0, count)
+	var properties []byte
+	for p := range wire.BatchParts(r.Command.Body) {
+		properties = joinProperties(properties[:0], p.Properties, common)
+		m := whole
+		m.Flag, m.Body, m.BodyCRC, m.Properties = p.Flag, p.Body, wire.BodyCRC(p.Body), properties
+		record, err := encode(*w.buffer, &m)
+		if err != nil {
+			return nil, 0, err
+		}
+		*w.buffer = (*w.buffer)[:len(*w.buffer)+len(record.Raw)]
+		records = append(records, record)
+	}
+	return records, len(*w.buffer), nil
 }
 
 func (b *Broker) checkBatch(r *remote.Request, s sending, whole properties) *remote.Answer {
@@ -63,9 +84,8 @@ func isTimer(p properties) bool {
 	return p.get(wire.PropTimerDelaySeconds) != "" || p.get(wire.PropTimerDelayMillis) != "" || p.get(wire.PropTimerDeliver) != ""
 }
 
-// joinProperties appends text to own, with a separator between them.
-func joinProperties(own, text []byte) []byte {
-	out := make([]byte, 0, len(own)+1+len(text))
+// joinProperties appends own and text to out, with a separator between them.
+func joinProperties(out, own, text []byte) []byte {
 	out = append(out, own...)
 	if n := len(out); n > 0 && out[n-1] != 2 {
 		out = append(out, 2)

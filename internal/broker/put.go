@@ -48,20 +48,19 @@ func (b *Broker) putIn(w *write, d *draft) (store.Position, error) {
 	return w.change.Appends[len(w.change.Appends)-1].Positions[0], nil
 }
 
-// append stores messages of one queue; as for put.
-func (b *Broker) append(topic string, queue int32, records ...store.Record) ([]store.Position, error) {
-	w := b.newWrite()
-	w.add(topic, queue, records...)
-	if err := w.submit(); err != nil {
-		return nil, err
-	}
-	return w.change.Appends[0].Positions, nil
-}
-
 // record makes what the store takes of a message.
 func (b *Broker) record(d *draft, properties []byte) (store.Record, error) {
-	raw, hash, err := b.encode(d, properties)
-	return store.Record{Raw: raw, TagHash: hash, Keys: indexKeys(properties)}, err
+	m := b.message(d, properties)
+	return encode(make([]byte, 0, m.Size()), &m)
+}
+
+// encode appends the stored form to dst, and makes what the store takes of it.
+func encode(dst []byte, m *wire.Message) (store.Record, error) {
+	raw, err := m.Append(dst)
+	if err != nil {
+		return store.Record{}, fmt.Errorf("encoding a message of %s: %w", m.Topic, err)
+	}
+	return store.Record{Raw: raw[len(dst):len(raw):len(raw)], TagHash: tagHash(m.Properties), Keys: indexKeys(m.Properties)}, nil
 }
 
 // indexKeys is what a message is found by: its unique key and its keys.
@@ -74,8 +73,8 @@ func indexKeys(properties []byte) []string {
 	return keys
 }
 
-// encode makes the stored form; the store fills in place and time.
-func (b *Broker) encode(d *draft, properties []byte) (raw []byte, hash int32, err error) {
+// message is what is stored of a draft; the store fills in place and time.
+func (b *Broker) message(d *draft, properties []byte) wire.Message {
 	m := wire.Message{
 		BodyCRC: wire.BodyCRC(d.body), Flag: d.flag, SysFlag: d.sysFlag, BornMillis: d.born, BornHost: d.bornHost,
 		StoreHost: b.storeHost(), ReconsumeTimes: d.reconsumed, PreparedTransactionOffset: d.prepared,
@@ -88,11 +87,7 @@ func (b *Broker) encode(d *draft, properties []byte) (raw []byte, hash int32, er
 	if !m.StoreHost.Addr().Is4() {
 		m.SysFlag |= wire.SysFlagStoreV6
 	}
-	raw, err = m.Append(make([]byte, 0, m.Size()))
-	if err != nil {
-		return nil, 0, fmt.Errorf("encoding a message of %s: %w", d.topic, err)
-	}
-	return raw, tagHash(properties), nil
+	return m
 }
 
 // delay sends a message with a delay level by way of the schedule topic (consumer-semantics.md 8.3).

@@ -9,6 +9,7 @@ import (
 type write struct {
 	broker *Broker
 	change store.Change
+	buffer *[]byte // what the records are in, if it was lent
 }
 
 func (b *Broker) newWrite() *write { return &write{broker: b} }
@@ -21,11 +22,22 @@ func (w *write) add(topic string, queue int32, records ...store.Record) {
 // submit puts the change in line. Positions are known when it returns; the error is one of a change that was refused at once.
 // That it is stored, settled tells; then the pulls that wait for its messages are woken.
 func (w *write) submit() error {
-	return w.broker.storage.submit(&w.change, func(err error) {
+	err := w.broker.storage.submit(&w.change, func(err error) {
 		if err == nil {
 			w.stored()
 		}
+		w.release()
 	})
+	if err != nil {
+		w.release()
+	}
+	return err
+}
+
+func (w *write) release() {
+	if w.buffer != nil {
+		w.broker.sends.giveBack(w.buffer)
+	}
 }
 
 // wait is submit that waits until the change is stored.

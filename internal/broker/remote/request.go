@@ -26,11 +26,16 @@ type Answer struct {
 	Body []byte
 	// Parts follow Body. They are copied into the connection's buffer and not kept.
 	Parts [][]byte
+	// Release, when set, is called once the answer was copied, or is not written at all: Parts may be used anew.
+	Release func()
 }
 
 // Reply gives the answer, from any goroutine. Its header is JSON, also to a binary request, as all 5.x brokers answer
 // (remoting-protocol.md 1.4). Only the first one counts, and none at all for a oneway request.
 func (r *Request) Reply(a *Answer) {
+	if a.Release != nil {
+		defer a.Release()
+	}
 	if r.answered.Swap(true) || r.Command.IsOneway() {
 		return
 	}

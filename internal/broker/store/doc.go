@@ -12,7 +12,8 @@
 //   - Offsets of a queue are dense, but for messages that waited for their time: the change that ends their waiting removes
 //     them. Log offsets grow and are never reused by another message, with holes. Store times never decrease, whatever the
 //     clock does.
-//   - Slices handed out are the caller's.
+//   - Slices handed out are the caller's, or in the memory that the caller lent (Limits.Buffer). What is handed in is the
+//     caller's again once it was submitted.
 //   - Nobody is told that something is stored when the store failed since it was asked for; Settled looks back to a Mark.
 //   - A full disk refuses changes with ErrFull, is noticed before Pebble notices it, and is over by itself when there is
 //     space. A disk that fails otherwise refuses everything with ErrFailed while the store opens itself again, and until its

@@ -1,9 +1,6 @@
 package store
 
-import (
-	"encoding/binary"
-	"hash/fnv"
-)
+import "encoding/binary"
 
 // The first byte of a key says what it is:
 //
@@ -104,13 +101,20 @@ func hourOf(millis int64) uint32 {
 	return uint32(min(max(millis, 0)/hourMillis, 1<<32-1)) //nolint:gosec // bounded
 }
 
+// hashOf is FNV-1a of the topic, a zero and the key. Written out, because hash/fnv takes three allocations for it.
 func hashOf(topic, key string) uint64 {
-	h := fnv.New64a()
-	_, _ = h.Write([]byte(topic)) // never fails
-	_, _ = h.Write([]byte{0})
-	_, _ = h.Write([]byte(key))
-	return h.Sum64()
+	h := uint64(14695981039346656037)
+	for i := range len(topic) {
+		h = (h ^ uint64(topic[i])) * fnvPrime
+	}
+	h *= fnvPrime // the zero
+	for i := range len(key) {
+		h = (h ^ uint64(key[i])) * fnvPrime
+	}
+	return h
 }
+
+const fnvPrime = 1099511628211
 
 // place is where a message is: its queue's number and its offset.
 type place struct {

@@ -102,7 +102,8 @@ func (s *Store) openDB() error {
 
 // openPebble is pebble.Open, whose fatal errors are its errors.
 func (s *Store) openPebble() (db *pebble.DB, err error) {
-	cache := pebble.NewCache(s.options.CacheBytes)
+	// Pebble takes the memory of its tables out of the cache: without their share nothing that is read stays.
+	cache := pebble.NewCache(s.options.CacheBytes + 2*s.options.MemTableBytes)
 	defer cache.Unref()
 	defer func() {
 		switch thrown := recover().(type) {
@@ -153,6 +154,9 @@ func forget(fs vfs.FS, dir, name string) error {
 	return err
 }
 
+// blockSize is how much is read, written and checked at once.
+const blockSize = 31 << 10
+
 func (s *Store) pebbleOptions(cache *pebble.Cache) *pebble.Options {
 	o := &pebble.Options{
 		FS: s.disk, Cache: cache, Lock: s.lock, Logger: logger{s.options.Logger, s},
@@ -170,6 +174,13 @@ func (s *Store) pebbleOptions(cache *pebble.Cache) *pebble.Options {
 			Enabled: true, MinimumSize: 256, MaxBlobReferenceDepth: 10, RewriteMinimumAge: time.Minute, TargetGarbageRatio: 0.5,
 		}
 	}
+	// Blobs have blocks of this size too. A pull reads some 32 KiB behind each other, and each block is a read, a write, a
+	// checksum and an entry of the cache.
+	for i := range o.Levels {
+		o.Levels[i].BlockSize = blockSize
+	}
+	// The keys of a table are small: tables of Pebble's usual size would be many, each with a blob of its own.
+	o.TargetFileSizes[0] = 8 << 20
 	o.ApplyCompressionSettings(func() pebble.DBCompressionSettings { return pebble.DBCompressionNone })
 	o.EventListener = &pebble.EventListener{DataCorruption: s.onDamage}
 	return o

@@ -22,6 +22,9 @@ type Limits struct {
 	Messages int
 	Bytes    int
 	Scan     int // entries looked at while filtering
+	// Buffer is where the messages are copied to while there is room in it, so that a caller who is done with them can lend
+	// it again. nil = to memory of their own.
+	Buffer []byte
 }
 
 // Result is the answer to a read.
@@ -64,6 +67,9 @@ func (s *Store) Read(topic string, queueID int32, offset int64, limits Limits, m
 	return r, nil
 }
 
+// usualPull is for how many messages room is made at first.
+const usualPull = 32
+
 // take reads from offset on. What is expired meanwhile is passed over.
 func take(db *pebble.DB, number uint32, r *Result, offset int64, limits Limits, match Match) (err error) {
 	it, err := messages(db, number, offset, r.Max)
@@ -72,7 +78,7 @@ func take(db *pebble.DB, number uint32, r *Result, offset int64, limits Limits, 
 	}
 	defer func() { err = ended(it, err) }()
 	scan, next := max(limits.Scan, limits.Messages, 1), offset
-	var arena arena
+	arena := arena{limits.Buffer[:cap(limits.Buffer)]}
 	for ok := it.First(); ok && scan > 0; ok = it.Next() {
 		scan--
 		k := readMessageKey(it.Key())
@@ -88,6 +94,9 @@ func take(db *pebble.DB, number uint32, r *Result, offset int64, limits Limits, 
 			full := len(r.Messages) >= limits.Messages || r.TotalSize+len(raw) > limits.Bytes
 			if full && len(r.Messages) > 0 {
 				break
+			}
+			if r.Messages == nil {
+				r.Messages = make([][]byte, 0, min(limits.Messages, usualPull))
 			}
 			r.Messages = append(r.Messages, arena.copy(raw, limits.Messages-len(r.Messages), limits.Bytes-r.TotalSize))
 			r.TotalSize += len(raw)

@@ -17,8 +17,8 @@ const (
 
 // Record is one message to append.
 type Record struct {
-	// Raw is the encoded stored message (remoting-protocol.md 4.1), which the store owns from now on. Its queue id, queue
-	// offset, log offset and store time are whatever they are: the store writes its own.
+	// Raw is the encoded stored message (remoting-protocol.md 4.1). Its queue id, queue offset, log offset and store time are
+	// whatever they are: the store writes its own. It is copied by Submit; after that it is the caller's again.
 	Raw     []byte
 	TagHash int32    // 0 = no tags
 	Keys    []string // what Query finds it by: unique key and keys
