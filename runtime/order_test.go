@@ -449,3 +449,54 @@ func TestLocksAtAStopAndAtAKill(t *testing.T) {
 		})
 	}
 }
+
+// A queue goes while a handler that ignores its context still has a message of it which the engine has given up: after a reset, or
+// past its deadline. Nobody else starts before the handler has ended (OR-P03).
+func TestNobodyStartsBeforeADeafHandlerEnds(t *testing.T) {
+	for name, deadline := range map[string]time.Duration{"reset": time.Minute, "deadline": 2 * time.Second} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(t, 2, nil)
+				var mu sync.Mutex
+				running, starts := 0, 0
+				r.handler.Do = func(_ context.Context, rec clustertest.Record) clustertest.Answer {
+					if rec.QueueID != 1 {
+						return clustertest.Answer{}
+					}
+					mu.Lock()
+					starts++
+					deaf := starts == 1
+					if running++; running > 1 {
+						t.Errorf("offset %d starts while another of its queue runs", rec.Offset)
+					}
+					mu.Unlock()
+					if deaf {
+						wait(25 * time.Second)
+					}
+					mu.Lock()
+					defer mu.Unlock()
+					running--
+					return clustertest.Answer{}
+				}
+				q := clustertest.Queue(topicName, 1)
+				r.cluster.Fill(q, 1)
+				a := r.start(r.config("c1", ordered(runtime.OrderQueue), func(s *runtime.StreamConfig) { s.Deadline = deadline }))
+				wait(5 * time.Second)
+				if name == "reset" {
+					r.cluster.Spec(group, "c1").OnReset(topicName, map[sdk.Queue]int64{q: 0})
+					wait(time.Second)
+				}
+				b := r.start(r.config("c2", ordered(runtime.OrderQueue)))
+				wait(2 * time.Minute)
+				if got := r.cluster.Committed(group, q); got != 1 {
+					t.Errorf("committed is %d, want 1", got)
+				}
+				if got := owned(b); !slices.Equal(got, []int32{1}) {
+					t.Errorf("the second member owns %v", got)
+				}
+				r.stop(a)
+				r.stop(b)
+			})
+		})
+	}
+}

@@ -77,7 +77,7 @@ func (c *Core) overdue(now time.Time) {
 		d := r.lane.answer(f, r.index)
 		r.lane.end(f)
 		if d.Strand != 0 {
-			c.ghost(r.lane, r.seq, r.index, idOf(d))
+			c.ghost(r.lane, r.seq, r.index, d)
 		}
 		c.counters.Deadlines++
 		c.act(Action{Kind: ActCancel, Lane: r.lane.id, Seq: r.seq, Index: []uint32{r.index}})

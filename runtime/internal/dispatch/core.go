@@ -328,7 +328,7 @@ func (c *Core) cut(s *source) {
 				}
 				index = append(index, uint32(i))
 				if s.own.Ordered() {
-					c.ghost(l, seq, uint32(i), idOf(d))
+					c.ghost(l, seq, uint32(i), d)
 				}
 				gone = append(gone, l.answer(f, uint32(i)))
 			}

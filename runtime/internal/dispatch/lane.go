@@ -20,7 +20,13 @@ type lane struct {
 	seq     uint64
 	flights map[uint64]*flight
 	spare   []*flight
-	ghosts  map[frame.Ref]strandID // records of ordered queues that were given up and are not answered
+	ghosts  map[frame.Ref]ghost // records of ordered queues that were given up and are not answered
+}
+
+// ghost is a record that the engine has given up and its handler has not.
+type ghost struct {
+	strand strandID
+	own    *queue.Ownership
 }
 
 // flight is one batch that is out.

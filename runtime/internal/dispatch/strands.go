@@ -161,12 +161,14 @@ func byOffset(a, b *queue.Delivery) int {
 
 // ghost remembers a record that the engine has given up and the handler has not: until it is answered, or its lane is gone,
 // nothing of its strand starts, in no epoch.
-func (c *Core) ghost(l *lane, seq uint64, index uint32, id strandID) {
+func (c *Core) ghost(l *lane, seq uint64, index uint32, d *queue.Delivery) {
 	if l.ghosts == nil {
-		l.ghosts = make(map[frame.Ref]strandID)
+		l.ghosts = make(map[frame.Ref]ghost)
 	}
-	l.ghosts[frame.Ref{Seq: seq, Index: index}] = id
-	c.ghosts[id]++
+	g := ghost{strand: idOf(d), own: d.Own}
+	l.ghosts[frame.Ref{Seq: seq, Index: index}] = g
+	c.ghosts[g.strand]++
+	g.own.Ghost(1)
 }
 
 // idOf is the strand of a message whose ownership may have ended.
@@ -184,22 +186,24 @@ func (c *Core) exorcise(l *lane, r *frame.Results) {
 		return
 	}
 	for k := 0; k+1 < len(r.AckRuns); k += 2 {
-		for ref, id := range l.ghosts {
+		for ref, g := range l.ghosts {
 			if ref.Seq == r.Seq && ref.Index >= r.AckRuns[k] && ref.Index-r.AckRuns[k] < r.AckRuns[k+1] {
-				c.layGhost(l, ref, id)
+				c.layGhost(l, ref, g)
 			}
 		}
 	}
 	for i := range r.Verdicts {
 		ref := frame.Ref{Seq: r.Seq, Index: r.Verdicts[i].Index}
-		if id, ok := l.ghosts[ref]; ok {
-			c.layGhost(l, ref, id)
+		if g, ok := l.ghosts[ref]; ok {
+			c.layGhost(l, ref, g)
 		}
 	}
 }
 
-func (c *Core) layGhost(l *lane, ref frame.Ref, id strandID) {
+func (c *Core) layGhost(l *lane, ref frame.Ref, g ghost) {
 	delete(l.ghosts, ref)
+	g.own.Ghost(-1)
+	id := g.strand
 	if c.ghosts[id]--; c.ghosts[id] > 0 {
 		return // the handler has an older one of the strand as well
 	}
@@ -213,8 +217,8 @@ func (c *Core) layGhost(l *lane, ref frame.Ref, id strandID) {
 
 // layGhosts forgets the ghosts of a lane that is gone, and its process with it.
 func (c *Core) layGhosts(l *lane) {
-	for ref, id := range l.ghosts {
-		c.layGhost(l, ref, id)
+	for ref, g := range l.ghosts {
+		c.layGhost(l, ref, g)
 	}
 }
 

@@ -93,7 +93,7 @@ func (w *Worker) advanceDrain(now time.Time) {
 		return
 	}
 	f := w.own.facts(false)
-	if !w.final && (f.active == 0 || !now.Before(w.drainUntil)) {
+	if !w.final && (f.active == 0 && !w.haunted() || !now.Before(w.drainUntil)) {
 		w.final = true
 		w.cutOff()
 		w.commitUntil = now.Add(lastCommitLimit)

@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"slices"
 	"time"
 
 	"github.com/streamd/streamd/sdk"
@@ -104,16 +105,32 @@ func (w *Worker) unlocked() {
 
 // disown forgets the ownership that ended with the lock: nothing of it is to be drained or committed.
 func (w *Worker) disown() {
+	w.outlive()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.keepCounts()
 	w.own = nil
 }
 
-// leaveLock gives the lock back. While handlers may still have messages of the queue it runs out instead, so that nobody
-// else starts before they are done: a handler's time ends before the broker's lock does.
+// outlive remembers the ownership that ends while handlers may have messages of it.
+func (w *Worker) outlive() {
+	w.past = slices.DeleteFunc(w.past, func(o *Ownership) bool { return !o.haunted() })
+	if w.own != nil && w.own.Ordered() {
+		w.past = append(w.past, w.own)
+	}
+}
+
+// haunted tells that a handler may still have a message of the queue, of this epoch or an earlier one, that was given up.
+func (w *Worker) haunted() bool {
+	w.past = slices.DeleteFunc(w.past, func(o *Ownership) bool { return !o.haunted() })
+	return len(w.past) > 0 || w.own != nil && w.own.Ordered() && w.own.haunted()
+}
+
+// leaveLock gives the lock back. While handlers may still have messages of the queue, those included that a reset, a deadline or a
+// lost lock took from them, it runs out instead, so that nobody else starts before they are done: a handler's time ends
+// before the broker's lock does.
 func (w *Worker) leaveLock() {
 	if w.cfg.Locks != nil {
-		w.cfg.Locks.Leave(w.cfg.Queue, w.left == 0)
+		w.cfg.Locks.Leave(w.cfg.Queue, w.left == 0 && !w.haunted())
 	}
 }

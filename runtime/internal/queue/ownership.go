@@ -24,6 +24,7 @@ type Ownership struct {
 	late    uint64
 	wake    uint64 // settled count that the worker waits for
 	out     int    // at handlers or being settled
+	ghosts  int    // given up here, and not answered by their handlers
 
 	budget *Budget
 	kick   chan struct{} // tells the worker that something was settled
@@ -69,6 +70,23 @@ func (o *Ownership) Sent(n int) {
 
 // Returned counts n messages that came back unanswered.
 func (o *Ownership) Returned(n int) { o.Sent(-n) }
+
+// Ghost counts a message that is given up although its handler may still run it, and with -1 its handler's late answer or end.
+// Nobody else may have the queue before that (see leaveLock).
+func (o *Ownership) Ghost(n int) {
+	o.mu.Lock()
+	o.ghosts += n
+	o.mu.Unlock()
+	o.give(0, n < 0)
+}
+
+// haunted tells that a handler may still have a message of an epoch: one that was given up, or, when the epoch is over, one
+// that was not given back yet.
+func (o *Ownership) haunted() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.ghosts > 0 || o.fenced && (o.out > 0 || o.window.Bytes() > 0)
+}
 
 // Settle settles messages of this ownership and reports how many of them came late: after the end of the epoch.
 // The deliveries must not be used afterwards.

@@ -67,7 +67,8 @@ type Worker struct {
 	lastStore    int64 // greatest store time settled, over epochs
 	drainUntil   time.Time
 	commitUntil  time.Time
-	final        bool // draining is over, the last commit is on its way
+	past         []*Ownership // ordered epochs that ended while handlers had messages of them
+	final        bool         // draining is over, the last commit is on its way
 	left         int
 	holder       string // of what is left: the message at the safe offset
 	commitFailed error
@@ -308,6 +309,7 @@ func (w *Worker) adopt(offset int64) {
 	if own.Order = w.cfg.Order; w.cfg.Locks != nil {
 		own.Extend(w.lock.Until)
 	}
+	w.outlive()
 	w.mu.Lock()
 	w.keepCounts()
 	w.own = own
