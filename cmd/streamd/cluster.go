@@ -28,6 +28,7 @@ type clusterFlags struct {
 	timeout   time.Duration
 	verbose   bool
 
+	once     bool   // nothing is sent a second time by the client itself
 	msgtrace string // topic of RocketMQ's own trace of what is sent; empty = none is written
 }
 
@@ -99,6 +100,9 @@ func (c *clusterFlags) with(cmd *cobra.Command, f func(ctx context.Context, clie
 	tracer := c.tracer(cmd.ErrOrStderr())
 	if tracer != nil {
 		target.Sent = tracer.Sent
+	}
+	if c.once {
+		target.SendRetries = -1
 	}
 	client, err := rocketmq.New(target)
 	if err != nil {

@@ -22,7 +22,7 @@ func newRoot() *cobra.Command {
 	}
 	root.SetVersionTemplate("streamd {{.Version}}\n")
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usageError{cmd.CommandPath(), err} })
-	root.AddCommand(newInit(), newRun(), newValidate(), newConfig(), newProduce(), newBroker(), newGroup(), newPlugin(), newAllocate(), newServePlugin(), newVersion())
+	root.AddCommand(newInit(), newRun(), newValidate(), newConfig(), newProduce(), newBroker(), newGroup(), newDLQ(), newPlugin(), newAllocate(), newServePlugin(), newVersion())
 	root.InitDefaultCompletionCmd()
 	for _, cmd := range root.Commands() {
 		if cmd.Name() == "completion" { // cobra's own shows its help for a shell that it does not know

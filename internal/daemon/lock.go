@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/streamd/streamd/internal/exitcode"
+	"github.com/streamd/streamd/internal/filelock"
 )
 
 // The folders in state_dir.
@@ -33,7 +34,7 @@ func lockState(dir string) (*stateLock, error) {
 	if err != nil {
 		return nil, exitcode.With(exitcode.Environment, fmt.Errorf("locking state_dir: %w", err))
 	}
-	if err := flock(f); err != nil {
+	if err := filelock.Take(f); err != nil {
 		return nil, exitcode.With(exitcode.Environment, errors.Join(inUse(f, dir, err), f.Close()))
 	}
 	l := &stateLock{f}
@@ -44,7 +45,7 @@ func lockState(dir string) (*stateLock, error) {
 }
 
 func inUse(f *os.File, dir string, err error) error {
-	if !errors.Is(err, errTaken) {
+	if !errors.Is(err, filelock.ErrTaken) {
 		return fmt.Errorf("locking %s: %w", f.Name(), err)
 	}
 	who := "another process"
