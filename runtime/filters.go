@@ -74,11 +74,11 @@ func (s *stream) checkFilters(ctx context.Context, c *StreamConfig) error {
 		if errors.Is(err, rocketmq.ErrTopicNotFound) {
 			continue
 		}
-		if err == nil {
-			err = s.checkFilter(ctx, c.Group, sub, queues)
-		}
 		if err != nil {
-			return fmt.Errorf("checking the filter of topic %s: %w", sub.Topic, err)
+			return fmt.Errorf("looking for the brokers that filter topic %s: %w", sub.Topic, err)
+		}
+		if err := s.checkFilter(ctx, c.Group, sub, queues); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -92,7 +92,8 @@ func (s started) apply(w *Worker) {
 	case s.action == StartHold:
 		w.setPhase(PhaseHeld)
 		w.setHold(Hold{Kind: HoldOffsetsLost, Text: fmt.Sprintf("group %s has no offset for %s but has some for other queues of the topic, and the queue's first messages are gone: "+
-			"choose a position by a reset of the group there, such as mqadmin resetOffsetByTime", w.cfg.Group, w.cfg.Queue)})
+			"choose a position by a reset of the group there, such as mqadmin resetOffsetByTime; a broker before 5.2 refuses that for a group without an offset of every queue, "+
+			"so use mqadmin cloneGroupOffset there, from a group that stands where this one is to go on", w.cfg.Group, w.cfg.Queue)})
 	case s.action == StartAt:
 		w.committed = s.offset
 		w.lastCommit = w.cfg.Now()
