@@ -16,16 +16,18 @@ import (
 // JSON headers, which every version reads, and reads both forms.
 func TestVersions_oldAndNew(t *testing.T) {
 	for version, flags := range map[string][]string{
-		cluster.Old:    nil,
-		cluster.Newest: {"-Drocketmq.serialize.type=ROCKETMQ"}, // its broker answers, and asks, in the binary form
+		cluster.Old:    {shortLocks},
+		cluster.Newest: {shortLocks, "-Drocketmq.serialize.type=ROCKETMQ"}, // its broker answers, and asks, in the binary form
 	} {
 		t.Run(version, func(t *testing.T) {
 			t.Parallel()
 			p := newPlace(t, cluster.Options{Version: version, Broker: quickRetries(), Flags: flags})
+			ordered := orderly(t, p)
 			smokeClient(t, p)
 			smokeStreamd(t, p)
 			transactions(t, p)
 			shortHeartbeats(t, p)
+			ordered()
 		})
 	}
 }
