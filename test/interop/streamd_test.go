@@ -30,7 +30,8 @@ type member struct {
 
 // stream says what a member does.
 type stream struct {
-	group, topic string
+	group, topic string // the topic with further keys of its subscription, as in T, tags: a
+	from         string // where a new group starts; the first message when empty
 	ledger       string // path; a new one when empty
 	keys         string // further keys of the stream, YAML in one line each
 	handler      string // further keys of the ledger's config, as in {a: b}
@@ -59,6 +60,14 @@ log: {level: debug, format: json}
 // streamd starts a member; it ends with the test.
 func (p *place) streamd(t *testing.T, s stream) *member {
 	t.Helper()
+	m := p.launch(t, s)
+	m.admin = fmt.Sprint(m.logged(t, "started")["admin"])
+	return m
+}
+
+// launch is streamd for a member that may not start.
+func (p *place) launch(t *testing.T, s stream) *member {
+	t.Helper()
 	dir := t.TempDir()
 	if s.ledger == "" {
 		s.ledger = filepath.Join(dir, "ledger")
@@ -74,6 +83,9 @@ func (p *place) streamd(t *testing.T, s stream) *member {
 		s.broker = ", " + s.broker
 	}
 	text := fmt.Sprintf(configText, p.Addr, s.broker, built(t, shared.ledger), s.ledger, s.handler, s.group, s.topic, keys.String(), filepath.Join(dir, "state"))
+	if s.from != "" {
+		text = strings.Replace(text, "start_from: first", "start_from: "+s.from, 1)
+	}
 	m := &member{place: p, config: filepath.Join(dir, "streamd.yaml"), ledger: s.ledger}
 	if err := os.WriteFile(m.config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
@@ -90,7 +102,6 @@ func (p *place) streamd(t *testing.T, s stream) *member {
 			m.show(t)
 		}
 	})
-	m.admin = fmt.Sprint(m.logged(t, "started")["admin"])
 	return m
 }
 
