@@ -37,10 +37,14 @@ func TestTools(t *testing.T) {
 			out := p.run(t, "consumerProgress", "-g", group, "-t", topic)
 			return hasRow(out, topic, "broker-a", "0", "3", "3") && hasRow(out, topic, "broker-a", "1", "3", "3"), out
 		})
+		host, _, _ := strings.Cut(id, "@")
+		if out := p.run(t, "consumerProgress", "-g", group, "-s", "true"); !hasRow(out, topic, "broker-a", "0", "3", "3", host) || !hasRow(out, topic, "broker-a", "1", "3", "3", host) {
+			t.Errorf("consumerProgress does not say that %s has the queues:\n%s", host, out)
+		}
 	})
 	t.Run("consumerStatus", func(t *testing.T) {
 		out := p.run(t, "consumerStatus", "-g", group, "-i", id, "-s")
-		for _, want := range []string{"#Consumer Subscription#", topic, "#Consumer MQ Detail#", "broker-a", "CONSUME_PASSIVELY"} {
+		for _, want := range []string{"#Consumer Subscription#", topic, "#Consumer MQ Detail#", "broker-a", "CONSUME_PASSIVELY", "#Consumer jstack#", "goroutine profile: total"} {
 			if !strings.Contains(out, want) {
 				t.Errorf("no %q in\n%s", want, out)
 			}
@@ -79,6 +83,12 @@ func TestTools(t *testing.T) {
 			lag, err := p.lag(t, group)
 			return lag == 0 && err == nil, fmt.Sprint(lag, err)
 		})
+	})
+	t.Run("309 of what fails", func(t *testing.T) {
+		r := send(t, c, &rocketmq.OutgoingMessage{Topic: topic, Body: []byte("fail 6")})
+		if out := p.run(t, "queryMsgById", "-t", topic, "-i", r.OffsetMessageID, "-g", group, "-d", id); !strings.Contains(out, "CR_LATER") || !strings.Contains(out, "told to fail") {
+			t.Errorf("the tool does not say that the handler failed, and why:\n%s", out)
+		}
 	})
 }
 
