@@ -67,8 +67,8 @@ func Lib(ctx context.Context, version string) (string, error) {
 	return lib, os.WriteFile(done, []byte(version+"\n"), 0o600)
 }
 
-// classes compiles the Java peers against a version's jars, once for each state of their sources. Those in since5 use what 4.9
-// has not.
+// classes compiles the Java peers against a version's jars, once for each state of their sources, into a folder of its own:
+// several checkouts may share the cache. Those in since5 use what 4.9 has not.
 func classes(ctx context.Context, version string) (string, error) {
 	lib, err := Lib(ctx, version)
 	if err != nil {
@@ -94,9 +94,9 @@ func classes(ctx context.Context, version string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	dir := filepath.Join(base(version), "classes")
-	done := filepath.Join(dir, "sources.sha256")
-	if have, err := os.ReadFile(done); err == nil && string(have) == sum {
+	dir := filepath.Join(base(version), "classes-"+sum[:16])
+	done := filepath.Join(dir, "complete")
+	if _, err := os.Stat(done); err == nil {
 		return dir, nil
 	}
 	args := append([]string{"-nowarn", "-d", dir, "-cp", filepath.Join(lib, "*")}, sources...)

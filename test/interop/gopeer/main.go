@@ -50,10 +50,14 @@ func run(args []string) error {
 		return memberOf(args[1], args[2], args[3], args[4])
 	case len(args) == 7 && args[0] == "load":
 		return load(args[1], args[2], args[3], args[4], args[5], args[6])
+	case len(args) == 8 && args[0] == "secure":
+		return secure(args[1], args[2], args[3], args[4], args[5], args[6], args[7])
+	case len(args) == 5 && args[0] == "feed":
+		return feed(args[1], args[2], args[3], args[4])
 	case len(args) == 4 && args[0] == "workout":
 		return workout(args[1], args[2], args[3])
 	default:
-		return fmt.Errorf("usage: gopeer consume NAMESERVER GROUP TOPIC TAGS | produce NAMESERVER TOPIC COUNT SIZE | drain ... | latency ... | load ... | member ... | workout NAMESERVER BROKER TOPIC")
+		return fmt.Errorf("usage: gopeer consume NAMESERVER GROUP TOPIC TAGS | produce NAMESERVER TOPIC COUNT SIZE | drain ... | latency ... | load ... | member ... | secure ... | feed ... | workout NAMESERVER BROKER TOPIC")
 	}
 }
 

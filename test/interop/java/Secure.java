@@ -8,6 +8,7 @@ import org.apache.rocketmq.client.consumer.listener.ConsumeConcurrentlyStatus;
 import org.apache.rocketmq.client.consumer.listener.MessageListenerConcurrently;
 import org.apache.rocketmq.client.consumer.rebalance.AllocateMessageQueueAveragely;
 import org.apache.rocketmq.client.exception.MQBrokerException;
+import org.apache.rocketmq.client.exception.MQClientException;
 import org.apache.rocketmq.client.producer.DefaultMQProducer;
 import org.apache.rocketmq.common.consumer.ConsumeFromWhere;
 import org.apache.rocketmq.common.message.Message;
@@ -20,6 +21,28 @@ import org.apache.rocketmq.remoting.RPCHook;
  * GROUP and prints "got BODY TOPIC" for each delivery, until a line or the end of standard input.
  */
 public class Secure {
+    /** The broker's code: after several tries it is in the cause. Otherwise what went wrong in words. */
+    private static String code(Exception e) {
+        for (Throwable t = e; t != null; t = t.getCause()) {
+            if (t instanceof MQBrokerException) {
+                return Integer.toString(((MQBrokerException) t).getResponseCode());
+            }
+        }
+        return e.toString().replace('\n', ' ');
+    }
+
+    /** Waits until the name server answers: a JVM's first handshake may take longer than the client waits. */
+    private static void route(DefaultMQProducer p, String topic) throws InterruptedException {
+        for (long end = System.nanoTime() + 60_000_000_000L; System.nanoTime() < end; Thread.sleep(500)) {
+            try {
+                p.fetchPublishMessageQueues(topic);
+                return;
+            } catch (MQClientException e) {
+                System.out.println("no route of " + topic + ": " + code(e));
+            }
+        }
+    }
+
     public static void main(String[] args) throws Exception {
         if (!args[4].equals("-")) { // read by the client's classes when they are loaded
             System.setProperty("tls.enable", "true");
@@ -41,19 +64,21 @@ public class Secure {
         p.setInstanceName("secure-p" + ProcessHandle.current().pid());
         c.setInstanceName("secure-c" + ProcessHandle.current().pid());
         p.start();
+        route(p, args[5]);
+        route(p, args[6]);
         for (int i = 0; i < Integer.parseInt(args[8]); i++) {
             try {
                 p.send(new Message(args[5], ("java-" + i).getBytes(StandardCharsets.UTF_8)));
                 System.out.println("sent " + i);
-            } catch (MQBrokerException e) {
-                System.out.println("refused " + e.getResponseCode());
+            } catch (MQBrokerException | MQClientException e) {
+                System.out.println("refused " + code(e));
             }
         }
         try {
             p.send(new Message(args[6], "output".getBytes(StandardCharsets.UTF_8)));
             System.out.println("sent output");
-        } catch (MQBrokerException e) {
-            System.out.println("output refused " + e.getResponseCode());
+        } catch (MQBrokerException | MQClientException e) {
+            System.out.println("output refused " + code(e));
         }
         c.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
         c.subscribe(args[5], "*");
