@@ -10,6 +10,7 @@
 //	panic                  panics
 //	crash                  ends the process while the message is in hand
 //	hang                   never answers, whatever its context says
+//	gate                   fails until there is a file beside the ledger whose name ends in .open
 package main
 
 import (
@@ -121,6 +122,10 @@ func (h *handler) behave(ctx context.Context, m *sdk.Message) error {
 		os.Exit(3)
 	case kind == "hang":
 		select {}
+	case kind == "gate":
+		if _, err := os.Stat(h.File + ".open"); err != nil {
+			return sdk.WithClass("told", fmt.Errorf("the gate is shut: %w", err))
+		}
 	}
 	return nil
 }
