@@ -33,7 +33,7 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	b := broker.New(broker.Config{CallTimeout: 300 * time.Millisecond})
+	b := broker.New(broker.Config{CallTimeout: 10 * time.Second})
 	if err := b.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -49,6 +49,7 @@ func newWorld(t *testing.T) *world {
 
 func connect(t *testing.T, b *broker.Broker, cfg rocketmq.Config) *rocketmq.Client {
 	t.Helper()
+	cfg.CallTimeout = 30 * time.Second
 	cfg.NameServers, cfg.Logger, cfg.SendRetries = []string{b.Address()}, slog.New(slog.DiscardHandler), -1
 	c, err := rocketmq.New(cfg)
 	if err != nil {

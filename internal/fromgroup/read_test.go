@@ -34,7 +34,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func startBroker(t *testing.T) *broker.Broker {
 	t.Helper()
-	b := broker.New(broker.Config{CallTimeout: 300 * time.Millisecond})
+	b := broker.New(broker.Config{CallTimeout: 10 * time.Second})
 	if err := b.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -48,7 +48,7 @@ func startBroker(t *testing.T) *broker.Broker {
 
 func client(t *testing.T, b *broker.Broker, id string) *rocketmq.Client {
 	t.Helper()
-	c, err := rocketmq.New(rocketmq.Config{NameServers: []string{b.Address()}, ClientID: id, Logger: slog.New(slog.DiscardHandler)})
+	c, err := rocketmq.New(rocketmq.Config{NameServers: []string{b.Address()}, ClientID: id, Logger: slog.New(slog.DiscardHandler), CallTimeout: 30 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
