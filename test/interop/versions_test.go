@@ -21,13 +21,14 @@ func TestVersions_oldAndNew(t *testing.T) {
 	} {
 		t.Run(version, func(t *testing.T) {
 			t.Parallel()
-			p := newPlace(t, cluster.Options{Version: version, Broker: quickRetries(), Flags: flags})
+			p := newPlace(t, cluster.Options{Version: version, Broker: smallFiles(), Flags: flags})
 			ordered := orderly(t, p)
 			smokeClient(t, p)
 			smokeStreamd(t, p)
 			transactions(t, p)
 			shortHeartbeats(t, p)
 			ordered()
+			movedAbout(t, p)
 		})
 	}
 }

@@ -1,0 +1,186 @@
+package interop
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/streamd/streamd/internal/rocketmq"
+	"github.com/streamd/streamd/sdk"
+	"github.com/streamd/streamd/test/interop/cluster"
+	"github.com/streamd/streamd/test/interop/ledger"
+)
+
+// smallFiles are settings of a broker of one test, under which old messages can be made to expire within seconds.
+func smallFiles() map[string]string {
+	all := quickRetries()
+	all["mappedFileSizeCommitLog"], all["cleanResourceInterval"] = "1048576", "1000"
+	return all
+}
+
+// movedAbout is what depends on the version of what mqadmin does to a running group, and of where a group starts.
+func movedAbout(t *testing.T, p *place) {
+	t.Helper()
+	scenes := map[string]scene{"new group": newGroups, "young queue": youngQueue, "unsupported filter": filterUnsupported}
+	if p.Version == cluster.Old { // later versions do as the main one
+		scenes["back"], scenes["skipped"], scenes["back, nobody there"] = steerBack, steerSkipped, steerStopped
+	}
+	side(t, p, scenes)
+	absentGroup(t, p)
+	retained(t, p)
+}
+
+// absentGroup: brokers that make no groups ignore the heartbeat of one that is not there. It changes the broker's settings.
+func absentGroup(t *testing.T, p *place) {
+	t.Helper()
+	topic, group, c := p.steered(t, "Absent", 4)
+	broker := p.Brokers[0].Addr
+	p.run(t, "updateBrokerConfig", "-b", broker, "-k", "autoCreateSubscriptionGroup", "-v", "false")
+	m := p.streamd(t, stream{group: group, topic: topic})
+	m.tells(t, "group_missing", "mqadmin updateSubGroup")
+	p.run(t, "updateSubGroup", "-c", "DefaultCluster", "-g", group)
+	m.handled(t, 4, time.Minute)
+	p.idle(t, c, group, topic)
+	m.stop(t)
+	p.run(t, "updateBrokerConfig", "-b", broker, "-k", "autoCreateSubscriptionGroup", "-v", "true")
+}
+
+// youngQueue: for a queue without an offset 4.9 answers 0 as if that were stored; the client tells the two apart.
+func youngQueue(t *testing.T, p *place) {
+	t.Helper()
+	topic, group, c := p.steered(t, "Young", 8)
+	join(t, c, groupOf(group, topic))
+	q := sdk.Queue{Topic: topic, Broker: "broker-a"}
+	if offset, ok, err := c.Committed(t.Context(), group, q); ok || err != nil {
+		t.Errorf("before the first commit: %d %t %v", offset, ok, err)
+	}
+	if _, err := c.Commit(t.Context(), group, q, 0); err != nil {
+		t.Fatal(err)
+	}
+	if offset, ok, err := c.Committed(t.Context(), group, q); offset != 0 || !ok || err != nil {
+		t.Errorf("after 0 was committed: %d %t %v", offset, ok, err)
+	}
+	if offset, ok, err := c.Committed(t.Context(), group, sdk.Queue{Topic: topic, Broker: "broker-a", ID: 1}); ok || err != nil {
+		t.Errorf("the other queue: %d %t %v", offset, ok, err)
+	}
+}
+
+// retained: groups that begin, or come back, after the broker dropped a topic's first messages. It drops those of every
+// other topic of the cluster too.
+func retained(t *testing.T, p *place) {
+	t.Helper()
+	topic := p.topic(t, "Retained", 2)
+	c := newClient(t, p.Addr, func(cfg *rocketmq.Config) { cfg.CompressAbove = -1 })
+	queues, err := c.Queues(t.Context(), topic)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, group := range []string{"retained-late", "retained-lost", "retained-model"} {
+		join(t, c, groupOf(group, topic)) // brokers make a group at its first heartbeat, and store offsets of none that is not there
+	}
+	commit := func(group string, q sdk.Queue) {
+		if _, err := c.Commit(t.Context(), group, q, 2); err != nil {
+			t.Fatal(err)
+		}
+	}
+	commit("retained-late", queues[0])
+	commit("retained-late", queues[1])
+	commit("retained-model", queues[0])
+	commit("retained-model", queues[1])
+	commit("retained-lost", queues[0])
+	for _, group := range []string{"retained-late", "retained-lost", "retained-model"} {
+		if err := c.Leave(t.Context(), group); err != nil {
+			t.Fatal(err)
+		}
+	}
+	padding := strings.Repeat(" ", 9000)
+	for i := range 400 {
+		send(t, c, &rocketmq.OutgoingMessage{Topic: topic, Body: fmt.Appendf(nil, "ok %d%s", i, padding)})
+	}
+	broker := p.Brokers[0].Addr
+	p.run(t, "updateBrokerConfig", "-b", broker, "-k", "fileReservedTime", "-v", "0")
+	first := map[int32]int64{}
+	until(t, time.Minute, "messages to expire", func() (bool, string) {
+		out := p.run(t, "deleteExpiredCommitLog", "-b", broker)
+		for _, q := range queues {
+			if first[q.ID], err = c.MinOffset(t.Context(), q); err != nil || first[q.ID] == 0 {
+				return false, fmt.Sprint(first, err, out)
+			}
+		}
+		return true, ""
+	})
+	p.run(t, "updateBrokerConfig", "-b", broker, "-k", "fileReservedTime", "-v", "72")
+	side(t, p, map[string]scene{
+		"offset expired": func(t *testing.T, p *place) {
+			m := p.streamd(t, stream{group: "retained-late", topic: topic}).ready(t)
+			p.idle(t, c, "retained-late", topic)
+			checkRead(t, p, m, queues, first)
+			if n, want := m.counted(t, "expired"), first[0]+first[1]-4; n != uint64(want) { //nolint:gosec // both are small
+				t.Errorf("%d messages are counted as expired, want %d", n, want)
+			}
+			m.stop(t)
+		},
+		"from the first": func(t *testing.T, p *place) {
+			m := p.streamd(t, stream{group: "retained-first", topic: topic}).ready(t)
+			p.idle(t, c, "retained-first", topic)
+			checkRead(t, p, m, queues, first)
+			m.stop(t)
+		},
+		"from before the first": func(t *testing.T, p *place) {
+			m := p.streamd(t, stream{group: "retained-time", topic: topic, from: "{timestamp: 2020-01-01T00:00:00Z}"}).ready(t)
+			p.idle(t, c, "retained-time", topic)
+			checkRead(t, p, m, queues, first)
+			m.stop(t)
+		},
+		"from the last": func(t *testing.T, p *place) {
+			m := p.streamd(t, stream{group: "retained-last", topic: topic, from: "last"}).ready(t)
+			p.idle(t, c, "retained-last", topic)
+			if n := len(p.entries(t, m)); n != 0 {
+				t.Errorf("%d deliveries to a group that starts at the end", n)
+			}
+			m.stop(t)
+		},
+		"offset lost": func(t *testing.T, p *place) {
+			m := p.streamd(t, stream{group: "retained-lost", topic: topic}).ready(t)
+			m.tells(t, "offsets_lost", "mqadmin resetOffsetByTime", "mqadmin cloneGroupOffset")
+			if p.Version == cluster.Old { // its reset wants an offset of every queue
+				p.run(t, "cloneGroupOffset", "-s", "retained-model", "-d", "retained-lost", "-t", topic)
+			} else {
+				p.reset(t, "retained-lost", topic, true)
+			}
+			lost := queues[1:] // the other one is read again where it was moved too
+			until(t, time.Minute, "the held queue's messages", func() (bool, string) {
+				n := 0
+				for _, e := range p.entries(t, m) {
+					if e.Event == ledger.Start && e.Queue == lost[0].String() {
+						n++
+					}
+				}
+				return n >= 200-int(first[lost[0].ID]), fmt.Sprint(n)
+			})
+			checkRead(t, p, m, lost, first)
+			m.stop(t)
+		},
+	})
+}
+
+// checkRead checks that a member handled what is left of each queue, all of it, from the first message on.
+func checkRead(t *testing.T, p *place, m *member, queues []sdk.Queue, first map[int32]int64) {
+	t.Helper()
+	low, n := map[string]int64{}, map[string]int{}
+	for _, e := range p.entries(t, m) {
+		if e.Event != ledger.Start {
+			continue
+		}
+		if at, ok := low[e.Queue]; !ok || e.Offset < at {
+			low[e.Queue] = e.Offset
+		}
+		n[e.Queue]++
+	}
+	for _, q := range queues {
+		if got, want := low[q.String()], first[q.ID]; got != want || n[q.String()] != 200-int(want) {
+			t.Errorf("%s was read from %d on, %d deliveries; its first message is at %d of 200", q, got, n[q.String()], want)
+		}
+	}
+}
