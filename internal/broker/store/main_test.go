@@ -22,6 +22,5 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
-	// A Pebble that cannot be opened leaves one of its goroutines behind.
-	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("github.com/cockroachdb/pebble/v2.(*ConcurrencyLimitScheduler).periodicGranter"))
+	goleak.VerifyTestMain(m)
 }

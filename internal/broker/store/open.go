@@ -105,6 +105,7 @@ func (s *Store) openPebble() (db *pebble.DB, err error) {
 	// Pebble takes the memory of its tables out of the cache: without their share nothing that is read stays.
 	cache := pebble.NewCache(s.options.CacheBytes + 2*s.options.MemTableBytes)
 	defer cache.Unref()
+	compactions := newCompactions()
 	defer func() {
 		switch thrown := recover().(type) {
 		case nil:
@@ -113,8 +114,11 @@ func (s *Store) openPebble() (db *pebble.DB, err error) {
 		default:
 			panic(thrown)
 		}
+		if err != nil {
+			compactions.Unregister() // Pebble may have registered and not said that it goes.
+		}
 	}()
-	return pebble.Open(s.options.Dir, s.pebbleOptions(cache))
+	return pebble.Open(s.options.Dir, s.pebbleOptions(cache, compactions))
 }
 
 // prepareLog repairs what FlushAsync may leave, and says if it is in use now.
@@ -157,7 +161,7 @@ func forget(fs vfs.FS, dir, name string) error {
 // blockSize is how much is read, written and checked at once.
 const blockSize = 31 << 10
 
-func (s *Store) pebbleOptions(cache *pebble.Cache) *pebble.Options {
+func (s *Store) pebbleOptions(cache *pebble.Cache, compactions *compactions) *pebble.Options {
 	o := &pebble.Options{
 		FS: s.disk, Cache: cache, Lock: s.lock, Logger: logger{s.options.Logger, s},
 		FormatMajorVersion:          pebble.FormatValueSeparation,
@@ -182,7 +186,8 @@ func (s *Store) pebbleOptions(cache *pebble.Cache) *pebble.Options {
 	// The keys of a table are small: tables of Pebble's usual size would be many, each with a blob of its own.
 	o.TargetFileSizes[0] = 8 << 20
 	o.ApplyCompressionSettings(func() pebble.DBCompressionSettings { return pebble.DBCompressionNone })
-	o.EventListener = &pebble.EventListener{DataCorruption: s.onDamage}
+	o.Experimental.CompactionScheduler = compactions
+	o.EventListener = &pebble.EventListener{DataCorruption: s.onDamage, CompactionEnd: compactions.ended}
 	return o
 }
 
