@@ -63,8 +63,11 @@ func TestOrderedAs(t *testing.T) {
 		now, before uses.Use
 		want        bool
 	}{
-		{of(), of(), true}, {of(), of(a), true}, {of(a), of(a, b), true},
-		{of(a), of(), false}, {of(a, b), of(b), false},
+		{of(), of(), true},
+		{of(), of(a), true},
+		{of(a), of(a, b), true},
+		{of(a), of(), false},
+		{of(a, b), of(b), false},
 		{of(uses.Ordered{Stream: "a", Order: "key"}), of(a), true},
 	} {
 		if got := c.now.OrderedAs(c.before); got != c.want {

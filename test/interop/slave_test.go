@@ -24,8 +24,8 @@ import (
 // master is back. Nothing is lost, and nobody handles anything twice.
 func TestSlave_readsOnWhileTheMasterIsAway(t *testing.T) {
 	t.Parallel()
-	const n, rejects = 600, 550 // messages, and which is rejected
-	const emitted = 120         // messages of the other topic, each with an output
+	const n, rejects = 1000, 950 // messages, and which is rejected
+	const emitted = 60           // messages of the other topic, each with an output
 	settings := quickRetries()
 	settings["slaveReadEnable"] = "true"
 	asMaster := maps.Clone(settings)
@@ -47,15 +47,14 @@ func TestSlave_readsOnWhileTheMasterIsAway(t *testing.T) {
 		bodies = append(bodies, fmt.Sprint(word, " ", i))
 		send(t, c, &rocketmq.OutgoingMessage{Topic: topic, Body: []byte(bodies[i])})
 	}
-	sendN(t, c, other, "in", emitted)
 	replicated(t, p.Addr, master, slave, topic, n)
-	replicated(t, p.Addr, master, slave, other, emitted)
 
 	keys := "window: {messages: 20}\nbatch: {max: 4}\nconcurrency: 4\npull: {max: 8}\n" + quickLevels
-	emits := p.streamd(t, stream{group: "slave-emits", topic: other, keys: keys, handler: "slow: 100ms, emit: " + outputs}).ready(t)
-	emits.handled(t, 10, time.Minute)
+	emits := p.streamd(t, stream{group: "slave-emits", topic: other, keys: keys, handler: "slow: 500ms, emit: " + outputs}).ready(t)
 	reads := p.streamd(t, stream{group: "slave-reads", topic: topic, keys: keys, handler: "slow: 40ms"}).ready(t)
 	reads.handled(t, 40, time.Minute)
+	sendN(t, c, other, "in", emitted)
+	replicated(t, p.Addr, master, slave, other, emitted)
 	master.Kill()
 	before := len(ledger.Handled(p.entries(t, reads)))
 	if before > rejects-100 {
