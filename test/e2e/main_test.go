@@ -12,8 +12,8 @@ import (
 
 // binaries are the programs under test, built once by TestMain.
 type binaries struct {
-	dir                                           string
-	streamd, witness, faulty, counter, strategist string
+	dir                                                 string
+	streamd, witness, faulty, counter, strategist, fill string
 }
 
 // built is set by TestMain and read by tests only.
@@ -40,6 +40,7 @@ func build(dir string) (binaries, error) {
 	for path, pkg := range map[*string]string{
 		&b.streamd: "cmd/streamd", &b.faulty: "internal/pluginhost/testplugins/faulty", &b.witness: "test/e2e/testplugins/witness",
 		&b.counter: "test/e2e/testplugins/counter", &b.strategist: "test/e2e/testplugins/strategist",
+		&b.fill: "test/e2e/fill",
 	} {
 		*path = filepath.Join(dir, filepath.Base(pkg))
 		cmd := exec.Command("go", "build", "-o", *path, root+pkg)
