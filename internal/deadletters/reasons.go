@@ -113,7 +113,7 @@ func (b *Box) record(m *wire.Message, byID map[string][]*Letter) error {
 		Group    string `json:"group"`
 		Reason
 	}
-	if json.Unmarshal(body, &record) != nil || record.Group != b.Group {
+	if readable := json.Unmarshal(body, &record) == nil; !readable || record.Group != b.Group {
 		return nil // somebody else's message in the topic
 	}
 	for _, l := range byID[record.Identity] {

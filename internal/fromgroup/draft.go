@@ -124,12 +124,12 @@ func (d *draft) topic(t *Topic) {
 		return
 	}
 	first := t.Filters[0]
-	switch {
-	case first.Type == wire.ExpressionTag:
+	switch first.Type {
+	case wire.ExpressionTag:
 		if words := first.words(); words != "all" {
 			p.line(8, "tags: "+scalar(first.Expression), "")
 		}
-	case first.Type == wire.ExpressionSQL92:
+	case wire.ExpressionSQL92:
 		p.line(8, "sql: "+scalar(first.Expression), "")
 	default:
 		d.warn("topic %s is filtered by %s, which streamd does not know: as written every message is taken", t.Name, first.words())

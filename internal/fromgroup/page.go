@@ -38,7 +38,7 @@ func (p *page) note(indent int, comment string) {
 	pad := strings.Repeat(" ", indent) + "#"
 	for paragraph := range strings.Lines(clean(comment)) {
 		line := pad
-		for _, word := range strings.Fields(paragraph) {
+		for word := range strings.FieldsSeq(paragraph) {
 			if len(line)+1+len(word) > width && line != pad {
 				p.text.WriteString(line + "\n")
 				line = pad
