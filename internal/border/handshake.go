@@ -12,6 +12,9 @@ const (
 const (
 	// EnvPageFD is the number of the inherited file descriptor of the shared page (internal/frame.Page). Absent = none.
 	EnvPageFD = "STREAMD_PAGE_FD"
+	// EnvLanesFD is the number of the inherited socket over which the host passes a socket for each lane. Absent = lanes go over
+	// gRPC.
+	EnvLanesFD = "STREAMD_LANES_FD"
 	// EnvOTLPSocket is the path of a unix socket that takes OTLP over gRPC. Absent = the plugin exports no spans.
 	EnvOTLPSocket = "STREAMD_OTLP_SOCKET"
 	// EnvLogLevel is the least level of log lines that the host wants: debug, info, warn, error. Absent = info.
@@ -24,4 +27,5 @@ const (
 	FeatureOutputs = "outputs" // handlers may emit
 	FeaturePage    = "page"    // marks running records in the shared page
 	FeatureSolve   = "solve"   // strategies
+	FeatureSockets = "sockets" // takes a lane's frames over a socket that the host passes
 )

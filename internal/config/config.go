@@ -79,6 +79,7 @@ type Plugin struct {
 	Checksum  string            `yaml:"checksum" pattern:"sha256:[0-9a-f]{64}" doc:"sha256: and 64 hex digits of the file that is executed. Another file is refused."`
 	Instances int               `yaml:"instances" default:"1" min:"1" max:"64" doc:"How many processes share the work."`
 	TLS       string            `yaml:"tls" default:"auto" enum:"auto,off" doc:"auto is mutual TLS between streamd and the plugin; off relies on the private socket folder alone and is cheaper."`
+	Datapath  string            `yaml:"datapath" default:"grpc" enum:"grpc,socketpair" doc:"What messages take between streamd and the plugin. socketpair gives each lane a socket that only these two processes have, which costs less CPU; it is not encrypted, whatever tls says. A plugin that cannot take it gets grpc, and the log says so."`
 	Env       map[string]string `yaml:"env" secret:"true" doc:"Environment of the process, besides PATH, HOME, TMPDIR, TZ, LANG and LC_*."`
 	Limits    Limits            `yaml:"limits" doc:"What the process may use."`
 

@@ -14,7 +14,7 @@ import (
 func pluginSpec(p *config.Plugin) pluginhost.PluginSpec {
 	return pluginhost.PluginSpec{
 		Name: p.Name, Command: p.Command, Checksum: p.Checksum, Instances: p.Instances, Env: p.Env,
-		TLSOff: p.TLS == "off", Memory: int64(p.Limits.Memory), StartTimeout: p.StartTimeout,
+		TLSOff: p.TLS == "off", Sockets: p.Datapath == "socketpair", Memory: int64(p.Limits.Memory), StartTimeout: p.StartTimeout,
 	}
 }
 

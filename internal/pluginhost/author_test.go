@@ -16,11 +16,26 @@ func author(t *testing.T) pluginhost.PluginSpec {
 	return pluginhost.PluginSpec{Name: "author", Command: []string{authors.get(t)}}
 }
 
-// Host and SDK over the real border, with TLS: every verdict, outputs beyond their credit, revoke, crash suspects, config.
-func TestSDK_overTheBorder(t *testing.T) {
+// onEachPath runs a test with lanes over gRPC and with lanes over sockets of their own.
+func onEachPath(t *testing.T, test func(t *testing.T, plugin pluginhost.PluginSpec)) {
+	t.Helper()
 	t.Parallel()
+	for _, sockets := range []bool{false, true} {
+		t.Run(map[bool]string{false: "grpc", true: "sockets"}[sockets], func(t *testing.T) {
+			t.Parallel()
+			plugin := author(t)
+			plugin.Sockets = sockets
+			test(t, plugin)
+		})
+	}
+}
+
+// Host and SDK over the real border, with TLS: every verdict, outputs beyond their credit, revoke, crash suspects, config.
+func TestSDK_overTheBorder(t *testing.T) { onEachPath(t, overTheBorder) }
+
+func overTheBorder(t *testing.T, plugin pluginhost.PluginSpec) {
 	b := newBench(t, nil)
-	b.apply(author(t))
+	b.apply(plugin)
 	got, err := b.host.Configure(within(t, 20*time.Second), pluginhost.HandlerSpec{
 		Name: "wrong", Plugin: "author", Config: []byte(`{"currency":5}`),
 	})
@@ -89,10 +104,11 @@ func TestSDK_overTheBorder(t *testing.T) {
 
 // A record past its deadline is answered when its handler honors the context. One that does not makes the host replace the
 // process, and is the only suspect though others ran beside it.
-func TestSDK_deadline(t *testing.T) {
-	t.Parallel()
+func TestSDK_deadline(t *testing.T) { onEachPath(t, deadline) }
+
+func deadline(t *testing.T, plugin pluginhost.PluginSpec) {
 	b := newBench(t, nil)
-	b.apply(author(t))
+	b.apply(plugin)
 	s := laneSpec("author")
 	s.Deadline = 1500 * time.Millisecond
 	l := b.open(s)
@@ -123,10 +139,10 @@ func TestSDK_deadline(t *testing.T) {
 }
 
 // A drain answers all that was sent; a swap between versions under load repeats nothing.
-func TestSDK_swapUnderLoad(t *testing.T) {
-	t.Parallel()
+func TestSDK_swapUnderLoad(t *testing.T) { onEachPath(t, swapUnderLoad) }
+
+func swapUnderLoad(t *testing.T, spec pluginhost.PluginSpec) {
 	b := newBench(t, nil)
-	spec := author(t)
 	b.apply(spec)
 	sent, acked, untouched, swaps := 0, 0, 0, 0
 	pace := time.NewTicker(time.Millisecond) // the new version must get its share of a small machine

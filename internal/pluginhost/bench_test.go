@@ -23,16 +23,16 @@ func BenchmarkLane(b *testing.B) {
 	}
 	for _, component := range []string{"blackhole", "batch"} {
 		for _, size := range []int{1, 8, 32, 256} {
-			for _, tls := range []bool{false, true} {
-				b.Run(fmt.Sprintf("%s/batch=%d/tls=%t", component, size, tls), func(b *testing.B) {
-					benchLane(b, path, component, size, tls)
+			for _, way := range []string{"plain", "tls", "sockets"} {
+				b.Run(fmt.Sprintf("%s/batch=%d/%s", component, size, way), func(b *testing.B) {
+					benchLane(b, path, component, size, way)
 				})
 			}
 		}
 	}
 }
 
-func benchLane(b *testing.B, path, component string, size int, tls bool) {
+func benchLane(b *testing.B, path, component string, size int, way string) {
 	b.Helper()
 	run, err := os.MkdirTemp(scratch, "b") //nolint:usetesting // the name of a test makes the path of a socket too long
 	if err != nil {
@@ -43,7 +43,7 @@ func benchLane(b *testing.B, path, component string, size int, tls bool) {
 		b.Fatal(err)
 	}
 	defer func() { _ = h.Close() }()
-	if err := h.Apply(b.Context(), pluginhost.PluginSpec{Name: "blackhole", Command: []string{path}, TLSOff: !tls}); err != nil {
+	if err := h.Apply(b.Context(), pluginhost.PluginSpec{Name: "blackhole", Command: []string{path}, TLSOff: way != "tls", Sockets: way == "sockets"}); err != nil {
 		b.Fatal(err)
 	}
 	if _, err := h.Configure(b.Context(), pluginhost.HandlerSpec{Name: "h", Plugin: "blackhole", Use: component}); err != nil {

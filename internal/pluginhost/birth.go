@@ -21,8 +21,11 @@ import (
 	"github.com/streamd/streamd/sdk/pluginv1"
 )
 
-// sharedPageFD is the descriptor of the shared page in a plugin: the first extra one.
-const sharedPageFD = 3
+// The extra descriptors of a plugin: the shared page, and the socket that lanes' sockets come over.
+const (
+	sharedPageFD = 3
+	lanesFD      = 4
+)
 
 // lastLines is how many of a dead plugin's lines go into errors.
 const lastLines = 20
@@ -31,6 +34,9 @@ func (g *generation) environment() []string {
 	host := map[string]string{
 		border.EnvPageFD:   strconv.Itoa(sharedPageFD),
 		border.EnvLogLevel: g.host.logLevel,
+	}
+	if g.sockets != nil {
+		host[border.EnvLanesFD] = strconv.Itoa(lanesFD)
 	}
 	if socket := g.host.traceSocket(g.name); socket != "" {
 		host[border.EnvOTLPSocket] = socket
@@ -47,6 +53,9 @@ func (g *generation) environment() []string {
 func (g *generation) processSpec(exe *process.Executable) process.Spec {
 	spec := process.Spec{
 		Executable: exe, Args: g.spec.Command, Env: g.environment(), Dir: g.spec.Dir, ExtraFiles: []*os.File{g.shared.file},
+	}
+	if g.sockets != nil {
+		spec.ExtraFiles = append(spec.ExtraFiles, g.sockets.child)
 	}
 	if dir := g.limit.Dir(); dir != nil {
 		spec.CgroupFD = int(dir.Fd())
@@ -160,6 +169,9 @@ func (g *generation) describe(ctx context.Context) error {
 	g.mu.Lock()
 	g.about = about
 	g.mu.Unlock()
+	if g.sockets != nil && !g.takesSockets() {
+		g.logger.Warn("the plugin takes no lanes over sockets; they go over gRPC", "datapath", "socketpair")
+	}
 	if told := g.host.described; told != nil {
 		told(g.name, about)
 	}

@@ -204,6 +204,7 @@ func (g *generation) release() {
 	g.host.work.Go(func() {
 		g.work.Wait()
 		g.cleanup(g.shared.close())
+		g.cleanup(g.sockets.close())
 	})
 }
 

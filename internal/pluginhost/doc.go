@@ -5,7 +5,7 @@
 //   - A bad plugin hurts only itself. Whatever it prints, answers, holds or refuses, however it dies or freezes: the host
 //     lives, other plugins go on, and the error says what happened, where, and what to do.
 //   - What runs is what was hashed, at every start. It sees a short list of the host's environment and what its config
-//     gives; its socket is in a directory of mode 0700, and behind mutual TLS unless that is off.
+//     gives; its socket is in a directory of mode 0700, and behind mutual TLS unless that is off. A lane's own socket has no name.
 //   - No process and no socket is left: children die with the host (parent-death signal), a stop is a ladder with bounded
 //     rungs (drain, Shutdown, SIGTERM, SIGKILL of the group), and what a killed host left is swept by the next.
 //   - A process that is wanted is tried for ever (see supervisor); nobody has to resume it. A frozen one is noticed within

@@ -43,6 +43,7 @@ type generation struct {
 	stdio   stdio
 	shared  *sharedPage
 	page    *frame.Page
+	sockets *laneSockets // nil: lanes go over gRPC
 	client  *goplugin.Client
 	address net.Addr // that it listens at; set before the first connection
 	conn    *grpc.ClientConn
@@ -95,8 +96,13 @@ func (h *Host) newGeneration(f *fleet, id uint64, solo bool, exe *process.Execut
 		return nil, errors.Join(err, os.RemoveAll(g.dir))
 	}
 	g.page = g.shared.page
+	if spec.Sockets {
+		if g.sockets, err = newLaneSockets(); err != nil {
+			return nil, errors.Join(err, g.shared.close(), os.RemoveAll(g.dir))
+		}
+	}
 	if g.limit, err = h.limiter.Group(fmt.Sprintf("%s-%d", spec.Name, id), spec.Memory); err != nil {
-		return nil, errors.Join(err, g.shared.close(), os.RemoveAll(g.dir))
+		return nil, errors.Join(err, g.shared.close(), g.sockets.close(), os.RemoveAll(g.dir))
 	}
 	g.stdio = g.newStdio()
 	g.runner = newRunner(spec.Name, h.spawner, g.processSpec(exe), !spec.TLSOff, g.pump, g.doomed)

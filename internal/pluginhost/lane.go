@@ -32,6 +32,8 @@ type Lane struct {
 	number uint32 // its row in the shared page
 	epoch  uint64 // unique among the host's lanes: fences rows and late answers
 	stream grpc.ClientStream
+	frames border.Frames // the stream, or the lane's own socket
+	socket bool          // it is a socket: the stream beside it has Open, Opened, and why the lane ended
 	cancel context.CancelFunc
 	events chan frame.Event
 	done   chan struct{} // closed after the events channel
@@ -178,7 +180,7 @@ func (l *Lane) write() {
 		for batch = l.takeQueue(batch); len(batch) > 0; batch = l.takeQueue(batch) {
 			for i, f := range batch {
 				batch[i] = nil
-				if l.stream.SendMsg(f) != nil {
+				if l.frames.SendMsg(f) != nil {
 					return
 				}
 			}
@@ -230,7 +232,12 @@ func (l *Lane) connect(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	l.stream = stream
+	l.stream, l.frames = stream, stream
+	if l.gen.takesSockets() {
+		if err := l.attach(ctx); err != nil {
+			return err
+		}
+	}
 	concurrency, credits := l.spec.Concurrency, l.spec.Credits
 	if l.spec.Solo {
 		concurrency, credits = 1, 1
@@ -238,12 +245,12 @@ func (l *Lane) connect(ctx context.Context) error {
 	open := &pluginv1.HostFrame{F: &pluginv1.HostFrame_Open{Open: &pluginv1.Open{
 		Instance: l.spec.Handler, Stream: l.spec.Stream, Shard: uint32(l.spec.Shard),
 		Concurrency: uint32(max(1, concurrency)), Credits: uint32(max(1, credits)),
-		Generation: l.epoch, Lane: l.number,
+		Generation: l.epoch, Lane: l.number, Socket: l.socket,
 	}}}
 	if err := stream.SendMsg(open); err != nil {
 		return err
 	}
-	return stream.SendMsg(border.Raw(frame.AppendHostCredit(nil, outputWindow)))
+	return l.frames.SendMsg(border.Raw(frame.AppendHostCredit(nil, outputWindow)))
 }
 
 // awaitOpened reads the first frame. It runs before the reader, so a slow plugin is bounded by ctx and openTimeout.

@@ -29,7 +29,7 @@ func (l *Lane) read(credits int) {
 	ok := credits == 0 || l.push(frame.Event{Kind: frame.EventCredit, Credits: credits})
 	in := border.PluginFrames()
 	for ok {
-		err := l.stream.RecvMsg(in)
+		err := l.receive(in)
 		if err == nil {
 			l.gen.heard()
 			ok, err = l.handle(in)
@@ -40,6 +40,20 @@ func (l *Lane) read(credits int) {
 		}
 	}
 	l.cancel()
+}
+
+// receive takes the next frame. The end of a lane's socket says nothing about the reason: the stream beside it does.
+func (l *Lane) receive(in *border.In) error {
+	err := l.frames.RecvMsg(in)
+	if err == nil || !l.socket || status.Code(err) == codes.Internal {
+		return err
+	}
+	late := time.AfterFunc(brokenWait, l.cancel) // the plugin closed the one and not the other
+	defer late.Stop()
+	if err = l.stream.RecvMsg(in); err == nil {
+		err = violated("it sent field %d on the stream of a lane that has a socket", in.Number)
+	}
+	return err
 }
 
 // push delivers an event; false when the host is closing and nobody listens.

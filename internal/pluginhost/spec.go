@@ -22,6 +22,7 @@ type PluginSpec struct {
 	Instances int               // processes that share the lanes; 0 = 1
 	Env       map[string]string // added to the short list that every plugin gets
 	TLSOff    bool              // plain gRPC over the private socket; the default is mutual TLS
+	Sockets   bool              // lanes have a socket each beside gRPC, where the plugin takes them
 	Memory    int64             // bytes a process and its children may hold; 0 = no limit
 	// StartTimeout bounds the time from exec to the handshake; 0 = 10 s.
 	StartTimeout time.Duration
@@ -52,7 +53,7 @@ func (s PluginSpec) validate() error {
 
 func (s PluginSpec) equal(o PluginSpec) bool {
 	return s.Name == o.Name && slices.Equal(s.Command, o.Command) && s.Dir == o.Dir && s.Checksum == o.Checksum &&
-		s.Instances == o.Instances && maps.Equal(s.Env, o.Env) && s.TLSOff == o.TLSOff && s.Memory == o.Memory && s.StartTimeout == o.StartTimeout
+		s.Instances == o.Instances && maps.Equal(s.Env, o.Env) && s.TLSOff == o.TLSOff && s.Sockets == o.Sockets && s.Memory == o.Memory && s.StartTimeout == o.StartTimeout
 }
 
 // HandlerSpec is one configured use of a plugin's component: an entry under handlers:, or a stream's strategy.

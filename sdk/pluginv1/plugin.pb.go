@@ -990,7 +990,8 @@ type Open struct {
 	Concurrency   uint32                 `protobuf:"varint,4,opt,name=concurrency,proto3" json:"concurrency,omitempty"`
 	Credits       uint32                 `protobuf:"varint,5,opt,name=credits,proto3" json:"credits,omitempty"`
 	Generation    uint64                 `protobuf:"varint,6,opt,name=generation,proto3" json:"generation,omitempty"`
-	Lane          uint32                 `protobuf:"varint,7,opt,name=lane,proto3" json:"lane,omitempty"` // slot of this lane in the shared page
+	Lane          uint32                 `protobuf:"varint,7,opt,name=lane,proto3" json:"lane,omitempty"`     // slot of this lane in the shared page
+	Socket        bool                   `protobuf:"varint,8,opt,name=socket,proto3" json:"socket,omitempty"` // all frames after Opened, of both ends, go over the socket that was passed for this generation
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1072,6 +1073,13 @@ func (x *Open) GetLane() uint32 {
 		return x.Lane
 	}
 	return 0
+}
+
+func (x *Open) GetSocket() bool {
+	if x != nil {
+		return x.Socket
+	}
+	return false
 }
 
 type Opened struct {
@@ -2380,7 +2388,7 @@ const file_plugin_proto_rawDesc = "" +
 	"\astarted\x18\x03 \x01(\v2\x1a.streamd.plugin.v1.StartedH\x00R\astarted\x126\n" +
 	"\aresults\x18\x04 \x01(\v2\x1a.streamd.plugin.v1.ResultsH\x00R\aresults\x126\n" +
 	"\adrained\x18\x05 \x01(\v2\x1a.streamd.plugin.v1.DrainedH\x00R\adrainedB\x03\n" +
-	"\x01f\"\xc0\x01\n" +
+	"\x01f\"\xd8\x01\n" +
 	"\x04Open\x12\x1a\n" +
 	"\binstance\x18\x01 \x01(\tR\binstance\x12\x16\n" +
 	"\x06stream\x18\x02 \x01(\tR\x06stream\x12\x14\n" +
@@ -2390,7 +2398,8 @@ const file_plugin_proto_rawDesc = "" +
 	"\n" +
 	"generation\x18\x06 \x01(\x04R\n" +
 	"generation\x12\x12\n" +
-	"\x04lane\x18\a \x01(\rR\x04lane\"\"\n" +
+	"\x04lane\x18\a \x01(\rR\x04lane\x12\x16\n" +
+	"\x06socket\x18\b \x01(\bR\x06socket\"\"\n" +
 	"\x06Opened\x12\x18\n" +
 	"\acredits\x18\x01 \x01(\rR\acredits\"\x16\n" +
 	"\x06Credit\x12\f\n" +

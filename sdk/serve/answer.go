@@ -260,7 +260,7 @@ func (l *lane) send(message any) {
 	if l.sendErr != nil {
 		return
 	}
-	if err := l.stream.SendMsg(message); err != nil {
+	if err := l.frames.SendMsg(message); err != nil {
 		l.sendErr = err
 		l.finish(err)
 	}

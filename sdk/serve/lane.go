@@ -34,6 +34,7 @@ type lane struct {
 	ctx      context.Context //nolint:containedctx // the parent of every record's context
 	end      context.CancelFunc
 	stream   grpc.ServerStream
+	frames   border.Frames // the stream, or the lane's own socket
 	instance *instance
 	logger   *slog.Logger
 	epoch    time.Time // the lane's clock starts here
@@ -98,13 +99,13 @@ func (l *lane) finish(err error) {
 	})
 }
 
-func newLane(stream grpc.ServerStream, open *pluginv1.Open, in *instance, page *frame.Page, logger *slog.Logger) *lane {
+func newLane(stream grpc.ServerStream, frames border.Frames, open *pluginv1.Open, in *instance, page *frame.Page, logger *slog.Logger) *lane {
 	workers := max(1, int(open.GetConcurrency()))
 	if in.spec.Mode == sdk.ModeAsync {
 		workers = 1 // HandleAsync is called in order; what runs is bounded by the credits
 	}
 	l := &lane{
-		stream: stream, instance: in, epoch: time.Now(), credits: max(1, int(open.GetCredits())), gen: open.GetGeneration(),
+		stream: stream, frames: frames, instance: in, epoch: time.Now(), credits: max(1, int(open.GetCredits())), gen: open.GetGeneration(),
 		logger: logger.With("instance", open.GetInstance(), "stream", open.GetStream()),
 		wake:   make(chan struct{}, 1), report: make(chan struct{}, 1), busy: make(chan struct{}, 1), over: make(chan struct{}),
 		running: make([]atomic.Pointer[task], workers), groups: make([]atomic.Pointer[group], workers),
@@ -121,9 +122,11 @@ func newLane(stream grpc.ServerStream, open *pluginv1.Open, in *instance, page *
 func (l *lane) run() error {
 	l.row.Begin(l.gen)
 	defer l.row.Begin(0)
-	l.sendMu.Lock()
-	l.send(&pluginv1.PluginFrame{F: &pluginv1.PluginFrame_Opened{Opened: &pluginv1.Opened{Credits: uint32(l.credits)}}})
-	l.sendMu.Unlock()
+	opened := &pluginv1.PluginFrame{F: &pluginv1.PluginFrame_Opened{Opened: &pluginv1.Opened{Credits: uint32(l.credits)}}}
+	if err := l.stream.SendMsg(opened); err != nil {
+		l.end()
+		return err
+	}
 	for i := range l.running {
 		l.work.Go(func() { l.worker(i) })
 	}
@@ -141,11 +144,11 @@ func (l *lane) run() error {
 	return l.result
 }
 
-// read takes frames until the lane is over. It ends when run has returned, because the stream's context ends then.
+// read takes frames until the lane is over. It ends when run has returned: the stream's context ends then, and a socket is closed.
 func (l *lane) read() {
 	in := border.HostFrames()
 	for {
-		if err := l.stream.RecvMsg(in); err != nil {
+		if err := l.frames.RecvMsg(in); err != nil {
 			if errors.Is(err, io.EOF) {
 				err = nil // the host closed its end: it wants no more answers
 			}

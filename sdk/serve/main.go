@@ -58,6 +58,9 @@ func run(info sdk.Info, specs []sdk.Spec) error {
 	if err != nil {
 		return fmt.Errorf("starting plugin %s: %w", info.Name, err)
 	}
+	if err := server.takeSockets(link); err != nil {
+		return fmt.Errorf("starting plugin %s: %w", info.Name, err)
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	gone := make(chan string, 1)

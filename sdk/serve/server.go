@@ -26,6 +26,8 @@ type Server struct {
 	specs  []sdk.Spec
 	logger *slog.Logger
 	page   *frame.Page // may be nil
+	taken  *sockets    // that the host passes; may be nil
+	link   *border.Link
 	ready  func()      // called before each call into the author's code; may be nil
 
 	mu        sync.Mutex
@@ -72,6 +74,13 @@ func NewServer(info sdk.Info, specs []sdk.Spec, logger *slog.Logger, page *frame
 	}, nil
 }
 
+// takeSockets has lanes go over sockets when the host passes them.
+func (s *Server) takeSockets(link *border.Link) (err error) {
+	s.link = link
+	s.taken, err = openSockets(s.logger)
+	return err
+}
+
 // Register adds the service to a gRPC server that was made with border options.
 func (s *Server) Register(g *grpc.Server) { pluginv1.RegisterPluginServer(g, s) }
 
@@ -87,6 +96,9 @@ func (s *Server) Describe(context.Context, *pluginv1.DescribeRequest) (*pluginv1
 	features := []string{border.FeatureLanes, border.FeatureOutputs, border.FeatureSolve}
 	if s.page != nil {
 		features = append(features, border.FeaturePage)
+	}
+	if s.taken != nil {
+		features = append(features, border.FeatureSockets)
 	}
 	out := &pluginv1.DescribeResponse{Name: s.info.Name, Version: s.info.Version, Features: features, MaxMessageBytes: border.MaxMessage}
 	for i := range s.specs {
@@ -221,7 +233,11 @@ func (s *Server) Lane(stream grpc.BidiStreamingServer[pluginv1.HostFrame, plugin
 	if !ok {
 		return status.Error(codes.InvalidArgument, "the first frame of a lane must be Open")
 	}
-	l, err := s.open(stream, open)
+	frames, err := s.framesOf(stream, open)
+	if err != nil {
+		return err
+	}
+	l, err := s.open(stream, frames, open)
 	if err != nil {
 		return err
 	}
@@ -229,7 +245,20 @@ func (s *Server) Lane(stream grpc.BidiStreamingServer[pluginv1.HostFrame, plugin
 	return l.run()
 }
 
-func (s *Server) open(stream grpc.BidiStreamingServer[pluginv1.HostFrame, pluginv1.PluginFrame], open *pluginv1.Open) (*lane, error) {
+// framesOf is what a lane's frames go over from Opened on. A socket is closed when the call ends.
+func (s *Server) framesOf(stream grpc.ServerStream, open *pluginv1.Open) (border.Frames, error) {
+	if !open.GetSocket() {
+		return stream, nil
+	}
+	conn, err := s.taken.take(stream.Context(), open.GetGeneration())
+	if err != nil {
+		return nil, status.Error(codes.FailedPrecondition, err.Error())
+	}
+	context.AfterFunc(stream.Context(), func() { _ = conn.Close() }) // nobody uses it any more
+	return s.link.Pipe(conn), nil
+}
+
+func (s *Server) open(stream grpc.ServerStream, frames border.Frames, open *pluginv1.Open) (*lane, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
@@ -239,7 +268,7 @@ func (s *Server) open(stream grpc.BidiStreamingServer[pluginv1.HostFrame, plugin
 	if in == nil || in.solver != nil {
 		return nil, status.Errorf(codes.FailedPrecondition, "instance %q is not a configured handler", open.GetInstance())
 	}
-	l := newLane(stream, open, in, s.page, s.logger)
+	l := newLane(stream, frames, open, in, s.page, s.logger)
 	in.lanes++
 	s.lanes[l] = struct{}{}
 	s.running.Add(1)

@@ -9,12 +9,22 @@ import (
 	"github.com/streamd/streamd/test/e2e/record"
 )
 
-// Dies in mid-batch: what was in hand goes again, none of it as a failed attempt.
+// Dies in mid-batch: what was in hand goes again, none of it as a failed attempt. On either path between the processes.
 func TestPlugin_diesInMidBatch(t *testing.T) {
 	t.Parallel()
+	for _, path := range []string{"grpc", "socketpair"} {
+		t.Run(path, func(t *testing.T) {
+			t.Parallel()
+			diesInMidBatch(t, ", datapath: "+path)
+		})
+	}
+}
+
+func diesInMidBatch(t *testing.T, datapath string) {
 	s := newStage(t)
 	b := s.newBroker()
 	bad, good := s.witness("bad", b, ""), s.witness("good", b, "")
+	bad.plugin += datapath
 	bodies := numbered("slow 5", 300)
 	bodies[60], bodies[61], bodies[170] = "once 60", "once 61", "once 170"
 	bad.feed(bodies...)

@@ -48,6 +48,8 @@ func (h *house) drainRows() []drainRow {
 			drainRow{name + " default, tls: off", streamd(setup{bin: bin, use: "drain", tls: "off"})},
 			drainRow{name + " default, AutoMTLS", streamd(setup{bin: bin, use: "drain", tls: "auto"})},
 			drainRow{name + " tuned, tls: off", streamd(setup{bin: bin, use: "drain_batch", tls: "off", stream: wide})},
+			drainRow{name + " default, tls: off, socketpair", streamd(setup{bin: bin, use: "drain", tls: "off, datapath: socketpair"})},
+			drainRow{name + " tuned, tls: off, socketpair", streamd(setup{bin: bin, use: "drain_batch", tls: "off, datapath: socketpair", stream: wide})},
 			drainRow{name + " tuned, AutoMTLS", streamd(setup{bin: bin, use: "drain_batch", tls: "auto", stream: wide})})
 	}
 	return rows

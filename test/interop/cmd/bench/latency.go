@@ -21,7 +21,7 @@ type latencyRow struct {
 }
 
 func (h *house) latencyRows() []latencyRow {
-	return []latencyRow{{"Java", h.latencyJava}, {"Go", h.latencyGo}, {"streamd, tls: off", h.latencyStreamd("off")}, {"streamd, AutoMTLS", h.latencyStreamd("auto")}}
+	return []latencyRow{{"Java", h.latencyJava}, {"Go", h.latencyGo}, {"streamd, tls: off", h.latencyStreamd("off")}, {"streamd, socketpair", h.latencyStreamd("off, datapath: socketpair")}, {"streamd, AutoMTLS", h.latencyStreamd("auto")}}
 }
 
 func (h *house) latency(ctx context.Context) error {

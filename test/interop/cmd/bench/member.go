@@ -29,7 +29,7 @@ type setup struct {
 	group, topic string
 	use          string // component of the plugin
 	count        int
-	tls          string // auto or off
+	tls          string // auto or off, and what may follow it in the plugin's entry
 	stream       string // further keys of the stream, as in ", batch: {max: 256}"
 	profile      string // folder
 	notes        string // path; a new one when empty
