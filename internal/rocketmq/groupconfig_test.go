@@ -18,8 +18,12 @@ func TestGroupConfig(t *testing.T) {
 		prepare  func(*testing.T, *server)
 		expected error
 	}{
-		"5.x": {group: "G", prepare: func(t *testing.T, s *server) { s.on(wire.ReqGetSubscriptionGroupConfig, answerBody(t, &settings)) }},
+		"5.x": {group: "G", prepare: func(t *testing.T, s *server) {
+			t.Helper()
+			s.on(wire.ReqGetSubscriptionGroupConfig, answerBody(t, &settings))
+		}},
 		"4.9": {group: "G", prepare: func(t *testing.T, s *server) {
+			t.Helper()
 			s.on(wire.ReqGetSubscriptionGroupConfig, refuse(wire.RespNotSupported, " request type 352 not supported"))
 			s.on(wire.ReqGetAllSubscriptionGroups, answerBody(t, &all))
 		}},
@@ -27,6 +31,7 @@ func TestGroupConfig(t *testing.T) {
 			s.on(wire.ReqGetSubscriptionGroupConfig, refuse(wire.RespGroupNotExist, "No group in this broker. group: H"))
 		}},
 		"4.9 without it": {group: "H", expected: ErrGroupNotFound, prepare: func(t *testing.T, s *server) {
+			t.Helper()
 			s.on(wire.ReqGetSubscriptionGroupConfig, refuse(wire.RespNotSupported, " request type 352 not supported"))
 			s.on(wire.ReqGetAllSubscriptionGroups, answerBody(t, &all))
 		}},
