@@ -56,7 +56,8 @@ type loop struct {
 	least   int                     // deliveries that a kill has to find in flight
 
 	producers []*cluster.Process
-	bodies    [][]string // by producer
+	bodies    [][]string         // by producer
+	feeders   []*cluster.Process // official clients that produce too
 	members   map[int]*cluster.Process
 	kills     []ledger.Kill
 }
@@ -79,17 +80,29 @@ func newLoopOf(t *testing.T, p *place, name string, plugins, queues int) *loop {
 		client: newClient(t, p.Addr), members: map[int]*cluster.Process{}, rate: 200, seconds: 60, words: anyWord, least: 3,
 		keys: "    retry: {levels: [" + strings.Join(delayLevels(), ", ") + "]}",
 	}
-	p.topic(t, l.topic(), queues)
+	l.makeTopic(queues)
 	// A broker that has registered with the name server only a moment ago may not have been told of the topic.
 	until(t, time.Minute, "the topic is on every broker", func() (bool, string) {
 		qs, err := l.client.Queues(within(t, 20*time.Second), l.topic())
 		if len(qs) == queues*max(1, len(p.Brokers)) {
 			return true, ""
 		}
-		p.topic(t, l.topic(), queues)
+		l.makeTopic(queues)
 		return false, fmt.Sprint(qs, err)
 	})
 	return l
+}
+
+// makeTopic makes the topic by mqadmin, or by the client where there is none.
+func (l *loop) makeTopic(queues int) {
+	l.t.Helper()
+	if l.p.admin != nil {
+		l.p.topic(l.t, l.topic(), queues)
+		return
+	}
+	if err := l.client.CreateTopic(within(l.t, time.Minute), l.topic(), int32(queues), 0); err != nil {
+		l.t.Fatal(err)
+	}
 }
 
 func (l *loop) topic() string { return "Ledger" + l.name }
@@ -209,6 +222,9 @@ func (l *loop) sent() (bodies []string) {
 				bodies = append(bodies, l.bodies[round][one.N-1])
 			}
 		}
+	}
+	for _, f := range l.feeders {
+		bodies = append(bodies, l.fed(f)...)
 	}
 	return bodies
 }
