@@ -52,7 +52,10 @@ func (b *Broker) split(w *write, r *remote.Request, s sending, common []byte) (r
 	w.buffer = b.sends.lend(len(r.Command.Body) + count*(whole.Size()+len(common)+1))
 	records = make([]store.Record, 0, count)
 	var properties []byte
-	for p := range wire.BatchParts(r.Command.Body) {
+	for p, err := range wire.BatchParts(r.Command.Body) {
+		if err != nil {
+			return nil, 0, err
+		}
 		properties = joinProperties(properties[:0], p.Properties, common)
 		m := whole
 		m.Flag, m.Body, m.BodyCRC, m.Properties = p.Flag, p.Body, wire.BodyCRC(p.Body), properties

@@ -78,6 +78,7 @@ func sendBatches(b *testing.B, s *broker.Broker, n int) {
 }
 
 func sendBatchesTo(b *testing.B, s *broker.Broker, queue, n int) error {
+	b.Helper()
 	nc, err := (&net.Dialer{}).DialContext(b.Context(), "tcp", s.Address())
 	if err != nil {
 		return err
@@ -173,6 +174,7 @@ func pullAll(b *testing.B, s *broker.Broker) {
 
 // pullQueue pulls n messages, from the front again at the end.
 func pullQueue(b *testing.B, s *broker.Broker, queue, n int) error {
+	b.Helper()
 	nc, err := (&net.Dialer{}).DialContext(b.Context(), "tcp", s.Address())
 	if err != nil {
 		return err
