@@ -48,7 +48,7 @@ func (handler) Revoked(_ context.Context, queues []sdk.Queue) error {
 }
 
 // Close shows in the log which instance goes.
-func (h handler) Close() error {
+func (h handler) Close() error { //nolint:unparam // sdk.Closer has it
 	fmt.Fprintln(os.Stderr, "closed", h.instance)
 	return nil
 }
