@@ -8,8 +8,8 @@ import (
 
 	"github.com/streamd/streamd/sdk"
 	"github.com/streamd/streamd/sdk/pluginv1"
-	"github.com/streamd/streamd/sdk/serve"
 	"github.com/streamd/streamd/sdk/sdktest"
+	"github.com/streamd/streamd/sdk/serve"
 )
 
 type greeting struct {

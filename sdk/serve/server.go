@@ -28,7 +28,7 @@ type Server struct {
 	page   *frame.Page // may be nil
 	taken  *sockets    // that the host passes; may be nil
 	link   *border.Link
-	ready  func()      // called before each call into the author's code; may be nil
+	ready  func() // called before each call into the author's code; may be nil
 
 	mu        sync.Mutex
 	instances map[string]*instance
