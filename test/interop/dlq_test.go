@@ -89,6 +89,7 @@ func TestDLQ_redrive(t *testing.T) {
 	}
 	m.stop(t)
 }
+
 // try runs streamd and returns its standard output.
 func (p *place) try(t *testing.T, args ...string) (string, error) {
 	t.Helper()
