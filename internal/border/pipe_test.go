@@ -5,7 +5,7 @@ import (
 	"errors"
 	"io"
 	"net"
-	"runtime"
+	goruntime "runtime"
 	"strings"
 	"testing"
 
@@ -111,12 +111,12 @@ func receiveBytes(t *testing.T, b []byte) error {
 // A length alone takes no memory for what does not come.
 func TestPipeBelievesNoLength(t *testing.T) {
 	claim := []byte{3, 0, 0, 0, 1} // 48 MiB
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
+	var before, after goruntime.MemStats
+	goruntime.ReadMemStats(&before)
 	if err := receiveBytes(t, claim); errors.Is(err, io.EOF) {
 		t.Errorf("cut off: %v", err)
 	}
-	runtime.ReadMemStats(&after)
+	goruntime.ReadMemStats(&after)
 	if got := after.TotalAlloc - before.TotalAlloc; got > 2*pipeStep {
 		t.Errorf("%d bytes were taken for one that came", got)
 	}

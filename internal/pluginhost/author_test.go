@@ -34,6 +34,7 @@ func onEachPath(t *testing.T, test func(t *testing.T, plugin pluginhost.PluginSp
 func TestSDK_overTheBorder(t *testing.T) { onEachPath(t, overTheBorder) }
 
 func overTheBorder(t *testing.T, plugin pluginhost.PluginSpec) {
+	t.Helper()
 	b := newBench(t, nil)
 	b.apply(plugin)
 	got, err := b.host.Configure(within(t, 20*time.Second), pluginhost.HandlerSpec{
@@ -107,6 +108,7 @@ func overTheBorder(t *testing.T, plugin pluginhost.PluginSpec) {
 func TestSDK_deadline(t *testing.T) { onEachPath(t, deadline) }
 
 func deadline(t *testing.T, plugin pluginhost.PluginSpec) {
+	t.Helper()
 	b := newBench(t, nil)
 	b.apply(plugin)
 	s := laneSpec("author")
@@ -142,6 +144,7 @@ func deadline(t *testing.T, plugin pluginhost.PluginSpec) {
 func TestSDK_swapUnderLoad(t *testing.T) { onEachPath(t, swapUnderLoad) }
 
 func swapUnderLoad(t *testing.T, spec pluginhost.PluginSpec) {
+	t.Helper()
 	b := newBench(t, nil)
 	b.apply(spec)
 	sent, acked, untouched, swaps := 0, 0, 0, 0

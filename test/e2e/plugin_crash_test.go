@@ -21,6 +21,7 @@ func TestPlugin_diesInMidBatch(t *testing.T) {
 }
 
 func diesInMidBatch(t *testing.T, datapath string) {
+	t.Helper()
 	s := newStage(t)
 	b := s.newBroker()
 	bad, good := s.witness("bad", b, ""), s.witness("good", b, "")
