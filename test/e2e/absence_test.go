@@ -84,7 +84,7 @@ func TestHandlerDown_theOtherMemberHandlesTheQueues(t *testing.T) {
 	bad := s.start(2, s.saved("two.yaml"))
 	both.shared(2)
 
-	both.feed(numbered("slow 5", 100)...)
+	both.feed(numbered("hold", 40)...)
 	killed := bad.process("both", "runs", func(p pluginProcess) bool { return p.State == "ready" && p.PID > 0 }).PID
 	s.until("the plugin of the second member has work in hand", func() (bool, string) {
 		lines := both.lines()
@@ -98,6 +98,7 @@ func TestHandlerDown_theOtherMemberHandlesTheQueues(t *testing.T) {
 	bad.says("leaving the group", "handler is down")
 	bad.holds("both", "handler_down", "others handle its queues")
 	both.shared(1)
+	both.open()
 	both.handles(both.bodies...)
 
 	alone := numbered("alone", 100)
