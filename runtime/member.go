@@ -32,6 +32,7 @@ type member struct {
 	done    chan struct{}
 	newness *newness
 	views   *views
+	manners *manners
 	calls   sync.WaitGroup
 	stopped sync.Once
 
@@ -79,6 +80,7 @@ func newMember(s *stream) *member {
 	m.overlaps.told = map[Queue]uint64{}
 	m.newness = &newness{s: s, fresh: map[Queue]time.Time{}}
 	m.views, m.absentTold = newViews(), map[string]string{}
+	m.manners = newManners(s.rt.Now)
 	m.round = newRound(m)
 	m.absence = newAbsence(m)
 	return m

@@ -127,7 +127,9 @@ func (m *member) eachPeer(ctx context.Context, ids []string, f func(id string, i
 			defer func() { <-slots }()
 			ctx, cancel := timeLimit(ctx, peerLimit)
 			defer cancel()
-			info, err := m.s.broker.PeerInfo(ctx, m.s.config().Group, id)
+			info, err := m.manners.ask(ctx, id, func(ctx context.Context) (*wire.ConsumerRunningInfo, error) {
+				return m.s.broker.PeerInfo(ctx, m.s.config().Group, id) //nolint:wrapcheck // the client names the member
+			})
 			if err == nil && info != nil {
 				m.views.learn(id, info)
 				f(id, info)
@@ -236,6 +238,7 @@ func (r *round) forgetOthers(ids []string) {
 // subscriptions are not known, and all of them while any subscribes unlike.
 func (r *round) poll(ctx context.Context) {
 	others := r.m.others()
+	r.m.manners.keep(others)
 	neighbor, ok := r.nextNeighbor(others)
 	if !ok {
 		return
