@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -204,5 +205,31 @@ func TestSoloLaneWithoutCreditIsWaitedFor(t *testing.T) {
 	}
 	if n, _ := sent(r.event(2, frame.Event{Kind: frame.EventCredit, Credits: 1})); n != 1 {
 		t.Errorf("%d records sent, want 1 alone", n)
+	}
+}
+
+// A plugin that dies on every message is known to be broken after a few, also when many are suspected: none of them comes alone
+// a second time before all others did.
+func TestBrokenIsKnownAfterAFewOfManySuspects(t *testing.T) {
+	r := newRig(Settings{BatchMax: 32, BatchBytes: 1 << 20})
+	r.offer(0, 20)
+	r.open(1, 100, frame.LaneInfo{})
+	all := make([]frame.Ref, 20)
+	for i := range all {
+		all[i] = frame.Ref{Seq: 1, Index: uint32(i)}
+	}
+	r.event(1, frame.Event{Kind: frame.EventLost, Lost: &frame.Lost{Cause: frame.CauseCrash, Suspects: all}})
+	for crashes := 1; crashes <= soloCrashesToBroken; crashes++ {
+		if text, broken := r.c.Broken(); broken {
+			t.Fatalf("broken before its solo crash %d: %s", crashes, text)
+		}
+		r.now = r.now.Add(longSoloPause)
+		lane := LaneID(1 + crashes)
+		r.c.Step(r.now, Input{Kind: InOpened, Lane: lane, Solo: true})
+		r.event(lane, frame.Event{Kind: frame.EventCredit, Credits: 1})
+		r.event(lane, frame.Event{Kind: frame.EventLost, Lost: &frame.Lost{Cause: frame.CauseCrash, Text: "no database", Suspects: []frame.Ref{{Seq: uint64(1)}}}})
+	}
+	if text, broken := r.c.Broken(); !broken || !strings.Contains(text, "no database") || !strings.Contains(text, "3 times in a row") {
+		t.Errorf("broken %t: %s", broken, text)
 	}
 }

@@ -17,7 +17,13 @@ type soloState struct {
 	notUntil time.Time
 	unproven int    // solo crashes since anything was acked
 	acks     uint64 // over all, at the last of them
+	last     string // message of the last of them
+	text     string // and how the process ended
 }
+
+// soloCrashesToBroken is how many messages that were alone, one after the other, a plugin may die on before it is known to be
+// broken: with many suspects the same one is tried again only after all others.
+const soloCrashesToBroken = 3
 
 type soloPhase uint8
 
@@ -121,6 +127,7 @@ func (c *Core) accuse(now time.Time, d *queue.Delivery, l *lane, lost *frame.Los
 			k.Key, k.Acks, k.Solo = l.key, c.acks[l.key], 0
 		}
 		k.Solo++
+		c.solo.last, c.solo.text = d.Identity(), lost.Text
 		c.pace(now)
 	}
 	c.backToSuspects(d)
@@ -195,8 +202,12 @@ func (c *Core) trySolo(now time.Time) {
 	}
 }
 
-// Broken tells that suspects crashed alone and nothing since speaks for the plugin.
+// Broken tells that suspects crashed alone, the same one again or several in a row, and nothing since speaks for the plugin.
 func (c *Core) Broken() (text string, broken bool) {
+	if s := &c.solo; s.unproven >= soloCrashesToBroken && s.acks == c.counters.Acks && len(c.suspects) > 0 {
+		return "the plugin died " + strconv.Itoa(s.unproven) + " times in a row on messages that it had alone, last on " + s.last + ", and has handled no other since, so nothing is dead-lettered: " +
+			"mend the plugin, or wait until it handles another message (" + s.text + ")", true
+	}
 	for _, d := range c.suspects {
 		if k := &d.Trial().Crash; k.Solo >= 2 && c.acks[k.Key] <= k.Acks {
 			return "the plugin died " + strconv.Itoa(k.Solo) + " times on message " + d.Identity() + " alone and has handled no other since, so nothing is dead-lettered: " +
