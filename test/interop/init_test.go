@@ -17,7 +17,7 @@ func TestInit_fromGroup(t *testing.T) {
 	p := mainCluster(t)
 	topic, group := p.topic(t, "Initiated", 4), "initiated"
 	dir := t.TempDir()
-	java := p.java(t, "Member", group, topic, filepath.Join(dir, "ledger"), "none")
+	java := p.java(t, "Member", group, topic, filepath.Join(dir, "ledger"), "queue")
 	waitLine(t, java, line("#ready"))
 	p.settled(t, group, topic, 1, 4)
 
@@ -28,8 +28,8 @@ func TestInit_fromGroup(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"group: " + group, "- topic: " + topic, "model: clustering", "order: none", "start_from: first", "{strategy: averagely}", "concurrency: 20",
-		"deadline: 15m", "messages: 1000", "span: 2000", "max: 32", "bytes: 256KiB", "max_retries: 16", "1 × JAVA V5_3_3", "retryQueueNums 1",
+		"group: " + group, "- topic: " + topic, "model: clustering", "order: queue", "start_from: first", "{strategy: averagely}", "concurrency: 20",
+		"deadline: 15m", "messages: 1000", "span: 2000", "max: 32", "bytes: 256KiB", "on_exhausted: block", "1 × JAVA V5_3_3", "retryQueueNums 1",
 	} {
 		if !strings.Contains(strings.ReplaceAll(string(text), "\n# ", " "), want) {
 			t.Errorf("the config lacks %q", want)
