@@ -60,8 +60,8 @@ fuzz: ## fuzz every decoder, T=30s each
 interop: build ## prove the wire against a real RocketMQ with Java and Go peers (needs a JDK and Maven)
 	cd test/interop && $(GO) test -timeout 35m -count=1 ./...
 
-proof: build ## everything that happens to groups, at once, on two real brokers: some ten minutes
-	cd test/interop && $(GO) test -tags proof -timeout 30m -count=1 -v -run 'TestProof$$' .
+proof: build ## everything that happens to groups, at once, on two real brokers and the embedded one, and the migration: twenty minutes
+	cd test/interop && $(GO) test -tags proof -timeout 30m -count=1 -v -run 'TestProof|TestMigration' .
 
 bench: build ## measure; docs/benchmarks.md tells how to read it
 	cd test/interop && $(GO) run ./cmd/bench $(BENCH)

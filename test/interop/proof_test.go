@@ -18,30 +18,6 @@ import (
 	"github.com/streamd/streamd/test/interop/ledger"
 )
 
-// TestProof_embedded puts groups of five members (two streamd, two Java, one Go; of four where order is kept) on the embedded
-// broker and lets everything happen to them that happens to groups, under a steady load: they join, leave, are killed and
-// frozen, a plugin crashes, the broker is killed, an operator resets the offsets. The ledger that all members keep says: LOSS 0,
-// each repeat has a cause that promise 2 names, no two streamd members work on one queue, and order holds where it was promised.
-func TestProof_embedded(t *testing.T) {
-	t.Parallel()
-	port, err := cluster.FreePort()
-	if err != nil {
-		t.Fatal(err)
-	}
-	address, data := fmt.Sprintf("127.0.0.1:%d", port), t.TempDir()
-	start := func() *cluster.Process {
-		return startEmbedded(t, address, address, "--data", data, "--flush", "sync", "--delay-levels", strings.Join(delayLevels(), ","))
-	}
-	broker := start()
-	place := toolsOf(t, address)
-	none := newProof(t, place, "ProofNone", "none", 8)
-	queue := newProof(t, place, "ProofQueue", "queue", 8)
-	proofs{none, queue}.run(t, func() {
-		broker.Kill()
-		broker = start()
-	}, []freeze{{none, "streamd 2", 20 * time.Second}, {queue, "streamd 1", 20 * time.Second}})
-}
-
 // proof is one group and what happens to it.
 type proof struct {
 	*loop
