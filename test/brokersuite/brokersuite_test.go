@@ -40,6 +40,7 @@ func embedded(t *testing.T) string {
 func TestEmbedded(t *testing.T) {
 	t.Parallel()
 	address := embedded(t)
+	brokersuite.Begin(t, address)
 	for _, s := range brokersuite.Scenarios() {
 		t.Run(s.Name, func(t *testing.T) {
 			t.Parallel()

@@ -33,6 +33,14 @@ func Record(tb testing.TB, nameServer string, s Scenario) *Transcript {
 	return r.script
 }
 
+// Begin writes the first message of a new broker's log, once before all scenarios: a log offset of 0 looks like none, and whose
+// message would have it depends on which scenario is first.
+func Begin(tb testing.TB, nameServer string) {
+	tb.Helper()
+	s := newSession(tb, nameServer, "begin")
+	s.fill(s.topic("T", 1), 0, 1)
+}
+
 // BrokerSettings are the settings, in the words of broker.conf, with which the real broker was recorded. The embedded one is
 // set to the same.
 func BrokerSettings() map[string]string {

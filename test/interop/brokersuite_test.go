@@ -17,6 +17,7 @@ var updateSuite = flag.Bool("update", false, "write down anew what the real brok
 func TestBrokerSuite(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t, cluster.Options{Broker: brokersuite.BrokerSettings()})
+	brokersuite.Begin(t, p.Addr)
 	for _, s := range brokersuite.Scenarios() {
 		t.Run(s.Name, func(t *testing.T) {
 			t.Parallel()
