@@ -261,21 +261,25 @@ func (l *loop) catch(what string, ok func(ledger.Entry) bool) {
 	l.t.Helper()
 	for {
 		l.busy(what, l.least, ok)
-		pids := map[int]bool{}
-		for _, e := range l.entries() {
-			if ok(e) {
-				pids[e.PID] = true
-			}
-		}
-		for pid := range pids {
-			_ = syscall.Kill(pid, syscall.SIGSTOP) // one that has ended has nothing in hand
-		}
+		l.signal(syscall.SIGSTOP, ok)
 		if slices.ContainsFunc(ledger.InFlight(l.entries()), ok) {
 			return
 		}
-		for pid := range pids {
-			_ = syscall.Kill(pid, syscall.SIGCONT)
+		l.signal(syscall.SIGCONT, ok)
+	}
+}
+
+// signal sends a signal to all processes that ok accepts deliveries of.
+func (l *loop) signal(sig syscall.Signal, ok func(ledger.Entry) bool) {
+	l.t.Helper()
+	pids := map[int]bool{}
+	for _, e := range l.entries() {
+		if ok(e) {
+			pids[e.PID] = true
 		}
+	}
+	for pid := range pids {
+		_ = syscall.Kill(pid, sig) // one that has ended has nothing in hand
 	}
 }
 

@@ -43,7 +43,12 @@ public class Member {
         } else if (parts[0].equals("reject")) {
             verdict = "told to reject";
         } else if (parts[0].equals("slow")) {
-            Thread.sleep(Long.parseLong(parts[1]));
+            try {
+                Thread.sleep(Long.parseLong(parts[1]));
+            } catch (InterruptedException e) { // a consumer that shuts down interrupts its listeners and sends back what they had
+                write(m, "end", "interrupted");
+                throw e;
+            }
         }
         write(m, "end", verdict);
         return verdict;

@@ -116,13 +116,30 @@ func explain(a, b Handling, causes []Cause, ours Streamd) string {
 	return ""
 }
 
-// again finds out why b came though a was acknowledged. When an earlier attempt was delivered twice, and failed twice, there are
-// two copies of it to be retried.
+// explainPair is explain for two that need not be in order.
+func explainPair(a, b Handling, causes []Cause, ours Streamd) string {
+	if b.At < a.At {
+		a, b = b, a
+	}
+	return explain(a, b, causes, ours)
+}
+
+// again finds out why b came though a was acknowledged. When an attempt was delivered twice and one of the two failed, a retry of it
+// is on its way whatever became of the other; when both failed, there are two retries.
 func (g *Group) again(a, b Handling, failed []Handling, causes []Cause, ours Streamd) {
 	why := explain(a, b, causes, ours)
-	for i := 1; i < len(failed) && why == ""; i++ {
-		if failed[i].Attempt < b.Attempt && failed[i].Attempt == failed[i-1].Attempt {
-			why = explain(failed[i-1], failed[i], causes, ours)
+	for i, f := range failed {
+		if why != "" {
+			break
+		}
+		twins := []Handling{a, b}
+		if i > 0 {
+			twins = append(twins, failed[i-1])
+		}
+		for _, twin := range twins {
+			if why == "" && twin.Attempt == f.Attempt && f.Attempt < max(a.Attempt, b.Attempt) {
+				why = explainPair(f, twin, causes, ours)
+			}
 		}
 	}
 	if why != "" {

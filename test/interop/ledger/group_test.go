@@ -72,6 +72,18 @@ func TestCheckGroup(t *testing.T) {
 		{name: "two copies of a retry for no reason", causes: []ledger.Cause{kill}, entries: [][]ledger.Entry{
 			failed(ours, "a", 0, 80, 90), handled(ours, "b", 1, 91, 92), retried(other, "a", 5, 500, 501), retried(other, "a", 6, 600, 601),
 		}, faults: []string{`"a"`}},
+		{name: "interrupted by the leave of a foreign member, which sent it back", causes: []ledger.Cause{handOver}, entries: [][]ledger.Entry{
+			failed(foreign, "a", 0, 99, 101), handled(ours, "b", 1, 91, 92), handled(ours, "a", 0, 150, 160), retried(other, "a", 5, 1150, 1151),
+		}, again: map[string]int{"hand-over": 1}},
+		{name: "the same, and the retry is handled first", causes: []ledger.Cause{handOver}, entries: [][]ledger.Entry{
+			handled(foreign, "a", 0, 99, -1), handled(ours, "b", 1, 91, 92), retried(other, "a", 5, 140, 141), handled(ours, "a", 0, 150, 160),
+		}, again: map[string]int{"hand-over": 1}},
+		{name: "a retry after a success, with no failure", causes: []ledger.Cause{handOver}, entries: [][]ledger.Entry{
+			handled(ours, "a", 0, 150, 160), handled(ours, "b", 1, 91, 92), retried(other, "a", 5, 1150, 1151),
+		}, faults: []string{`"a"`}},
+		{name: "a retry after a success, and a failure long before", causes: []ledger.Cause{handOver}, entries: [][]ledger.Entry{
+			failed(foreign, "a", 0, 1, 2), handled(ours, "b", 1, 91, 92), handled(ours, "a", 0, 150, 160), retried(other, "a", 5, 1150, 1151),
+		}, faults: []string{`"a"`}},
 		{name: "between two that are no streamd", entries: [][]ledger.Entry{handled(foreign, "a", 0, 1, 2), handled(ours, "b", 1, 3, 4), handled(foreign, "a", 0, 5, 6)},
 			again: map[string]int{"between members that are no streamd": 1}},
 		{name: "two at work on a queue", entries: [][]ledger.Entry{handled(ours, "a", 0, 10, 20), handled(other, "b", 1, 15, 25)},
