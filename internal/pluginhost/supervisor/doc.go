@@ -3,10 +3,12 @@
 //
 // Promises:
 //   - A process that is wanted is tried for ever: after each end or failure there is a next try, never more than
-//     MaxPause away. Nobody has to resume anything.
+//     MaxPause away, or HalfOpen while the breaker is open. Nobody has to resume anything.
 //   - Restarts back off (100 ms doubling to 30 s, with jitter) and the pause starts over after a minute in health.
-//   - The breaker opens at 5 exits in 2 minutes. Open, it lets one try through at most every 60 s; a try that stays
-//     healthy for a minute closes it. Ends that are not the process's fault, ends of a solo process (where suspects of a
-//     crash are tried), and failures to start at all do not count; failures to start only back off.
+//   - The breaker opens at 5 crashes in 2 minutes. A process that was executed and ends before its handshake, or never
+//     comes to it, counts as one. Open, it lets one try through every 48 to 60 s, whatever the last one failed of; a try
+//     that stays healthy for a minute closes it, nothing else does. Ends that are not the process's fault, ends of a solo
+//     process (where suspects of a crash are tried), and tries that execute nothing (missing file, wrong checksum, no
+//     memory to fork) do not count; they only back off.
 //   - Events of an earlier generation change nothing.
 package supervisor
