@@ -97,36 +97,50 @@ func TestResetOfADrainingQueueIsItsLastCommit(t *testing.T) {
 	})
 }
 
-// A replica that begins later than its master says nothing about what is gone.
-func TestReplicaThatBeginsLaterSkipsNothing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, 1, ack)
-		q := clustertest.Queue(topicName, 0)
-		r.cluster.Fill(q, 20)
-		var asked atomic.Int32
-		cfg := r.config("c1")
-		cfg.Brokers["main"] = lateReplica{cfg.Brokers["main"], &asked}
-		e := r.start(cfg)
-		wait(15 * time.Second)
-		if n := len(r.handler.Handled()); n != 20 || asked.Load() != 3 {
-			t.Errorf("%d delivered, want 20, after %d answers of a replica", n, asked.Load())
-		}
-		r.committedAll(1)
-		r.stop(e)
-	})
+// A replica that begins later than its master, or lags behind it, says nothing about what is gone or lost: neither by 20 nor,
+// where the broker's offsetCheckInSlave is on, by 21.
+func TestReplicaSaysNothingOfWhatIsGone(t *testing.T) {
+	for name, answer := range map[string]rocketmq.PullResult{
+		"begins later":            {Status: rocketmq.PullNoMatch, Next: 15, Min: 15, Max: 20},
+		"begins later, refuses":   {Status: rocketmq.PullOffsetIllegal, Next: 15, Min: 15, Max: 20},
+		"lags behind and refuses": {Status: rocketmq.PullOffsetIllegal, Next: 5, Min: 0, Max: 5},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(t, 1, ack)
+				q := clustertest.Queue(topicName, 0)
+				r.cluster.Fill(q, 20)
+				r.cluster.SetCommitted(group, q, 8)
+				var asked atomic.Int32
+				cfg := r.config("c1")
+				cfg.Brokers["main"] = oddReplica{cfg.Brokers["main"], &asked, answer}
+				e := r.start(cfg)
+				wait(15 * time.Second)
+				if n := len(r.handler.Handled()); n != 12 || asked.Load() != 3 {
+					t.Errorf("%d delivered, want 12, after %d answers of a replica; queues %+v", n, asked.Load(), e.Status().Streams[0].Queues)
+				}
+				if c := e.Status().Streams[0].Counters.Queues; c.Expired != 0 || c.Resets != 0 {
+					t.Errorf("%d expired, %d resets by a replica's word", c.Expired, c.Resets)
+				}
+				r.committedAll(1)
+				r.stop(e)
+			})
+		})
+	}
 }
 
-// lateReplica answers the first pulls as a slave whose log begins at 15.
-type lateReplica struct {
+// oddReplica answers the first pulls as a slave whose log is not its master's.
+type oddReplica struct {
 	runtime.Broker
-	asked *atomic.Int32
+	asked  *atomic.Int32
+	answer rocketmq.PullResult
 }
 
-func (b lateReplica) StartPull(*rocketmq.PullRequest, func(*rocketmq.PullResult, error)) (func(), bool) {
+func (b oddReplica) StartPull(*rocketmq.PullRequest, func(*rocketmq.PullResult, error)) (func(), bool) {
 	return nil, false
 }
 
-func (b lateReplica) Pull(ctx context.Context, req *rocketmq.PullRequest) (*rocketmq.PullResult, error) {
+func (b oddReplica) Pull(ctx context.Context, req *rocketmq.PullRequest) (*rocketmq.PullResult, error) {
 	if req.Queue.Topic != topicName || b.asked.Load() == 3 {
 		res, err := b.Broker.Pull(ctx, req)
 		if err != nil {
@@ -135,5 +149,7 @@ func (b lateReplica) Pull(ctx context.Context, req *rocketmq.PullRequest) (*rock
 		return res, nil
 	}
 	b.asked.Add(1)
-	return &rocketmq.PullResult{Status: rocketmq.PullNoMatch, Next: 15, Min: 15, Max: 20, Release: func() {}, Broker: rocketmq.BrokerAddr{ID: 1, Addr: "slave:10911"}}, nil
+	res := b.answer
+	res.Release, res.Broker = func() {}, rocketmq.BrokerAddr{ID: 1, Addr: "slave:10911"}
+	return &res, nil
 }

@@ -103,13 +103,21 @@ func (w *Worker) notePull(res *rocketmq.PullResult) {
 	w.mu.Unlock()
 }
 
+// replicaAlone tells of a replica's answer that only a master's word would make true, what is gone and where the queue ends: a
+// replica that was set up late begins later, and one that lags ends sooner. It answers 20 with its own start, or 21 where
+// offsetCheckInSlave is on (PullMessageProcessor).
+func replicaAlone(p *pulled) bool {
+	if p.res.Status == rocketmq.PullOffsetIllegal {
+		return !p.res.Reset
+	}
+	return p.res.Min > p.requested
+}
+
 // take acts on an answer (consumer-semantics.md 3.4).
 func (w *Worker) take(p *pulled) {
-	if p.res.Status != rocketmq.PullOffsetIllegal && p.res.Min > p.requested && p.res.Broker.ID != 0 {
-		// Only a master's word counts for what is gone: a replica that was set up late begins later, and answers 20 with its
-		// own start (PullMessageProcessor).
+	if p.res.Broker.ID != 0 && replicaAlone(p) {
 		p.discard(w)
-		w.failed(HoldBroker, fmt.Errorf("pulling from %s: replica %s begins at %d, after offset %d; the master is asked", w.cfg.Queue, p.res.Broker.Addr, p.res.Min, p.requested))
+		w.failed(HoldBroker, fmt.Errorf("pulling from %s: replica %s has %d to %d and says nothing of offset %d; the master is asked", w.cfg.Queue, p.res.Broker.Addr, p.res.Min, p.res.Max, p.requested))
 		return
 	}
 	switch p.res.Status {
