@@ -153,8 +153,10 @@ public class Workout {
                 if (body.equals("sync") && m.getReconsumeTimes() == 0 && c.getMessageModel() == MessageModel.CLUSTERING) {
                     return ConsumeConcurrentlyStatus.RECONSUME_LATER;
                 }
-                if (seen.merge(body, m.getReconsumeTimes(), Math::max) == m.getReconsumeTimes()) {
-                    enough.countDown();
+                if (seen.putIfAbsent(body, m.getReconsumeTimes()) == null) {
+                    enough.countDown(); // one that comes twice counts once
+                } else {
+                    seen.merge(body, m.getReconsumeTimes(), Math::max);
                 }
             }
             return ConsumeConcurrentlyStatus.CONSUME_SUCCESS;
