@@ -143,6 +143,9 @@ func unknownKey(n *node, f *field, key string, ps *problems) {
 // wrongValue says what a field takes, from the field rather than from the keyword that failed.
 func (f *field) wrongValue(n *node, name string, ps *problems) {
 	shown := n.shown()
+	if strings.TrimSpace(shown) == "" { // an element between two commas of a flag, for instance
+		shown = strconv.Quote(shown)
+	}
 	switch {
 	case n.isNull() && n.written == "":
 		ps.add(n.pos, "a value, or removing the key", "%s has no value", name)

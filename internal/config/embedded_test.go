@@ -64,6 +64,10 @@ func TestEmbeddedFromFlags(t *testing.T) {
 	if !errors.As(err, &bad) || len(bad.Problems) != 2 || !strings.Contains(err.Error(), "--listen: ") || !strings.Contains(err.Error(), "--advertise HOST:PORT") {
 		t.Errorf("EmbeddedFrom = %v", err)
 	}
+	_, err = config.EmbeddedFrom([]config.Flag{{Key: "delay_levels", Name: "--delay-levels", Value: "1s,,2s"}})
+	if !errors.As(err, &bad) || !strings.Contains(err.Error(), `: "" is no duration`) {
+		t.Errorf("a delay between two commas: %v", err)
+	}
 }
 
 // A trial never leads to a real cluster, whatever names one, nor to the data of a real embedded broker.
