@@ -342,6 +342,45 @@ func TestLockOfAnotherIsWaitedFor(t *testing.T) {
 	})
 }
 
+// A queue whose lock was lost and got again goes before its position was read anew: what was settled under the earlier lock is
+// not committed over what the member that had the queue meanwhile stored.
+func TestStaleOffsetIsNotCommittedUnderANewLock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, 1, ack)
+		q := clustertest.Queue(topicName, 0)
+		var refused atomic.Value
+		refused.Store("Commit")
+		r.cluster.Fault = func(op, _ string, of sdk.Queue) error {
+			if of == q && op == refused.Load() {
+				return errors.New("refused")
+			}
+			return nil
+		}
+		r.cluster.SetCommitted(group, q, 0)
+		r.cluster.Fill(q, 3)
+		e := r.start(r.config("c1", ordered(runtime.OrderQueue)))
+		wait(5 * time.Second)
+		if got := len(r.handler.Handled()); got != 3 {
+			t.Fatalf("%d handled", got)
+		}
+		r.cluster.Unlock(group, "c1", q)
+		r.cluster.Lock(group, "java@1", q)
+		wait(40 * time.Second)
+		refused.Store("Committed")
+		r.cluster.Fill(q, 6)
+		r.cluster.SetCommitted(group, q, 9)
+		r.cluster.Unlock(group, "java@1", q)
+		wait(5 * time.Second)
+		if owner := r.cluster.LockOwner(group, q); owner != "c1" {
+			t.Fatalf("the lock is %q's", owner)
+		}
+		r.stop(e)
+		if got := r.cluster.Committed(group, q); got != 9 {
+			t.Errorf("committed is %d, want the other member's 9", got)
+		}
+	})
+}
+
 // The order of a running stream changes: membership stays, queues are drained and begun anew, and for a minute after the
 // locks went nothing is sent back.
 func TestOrderChangesOnReload(t *testing.T) {

@@ -74,6 +74,7 @@ func (w *Worker) locked() {
 	}
 	w.setHold(Hold{})
 	w.notBefore, w.failures = time.Time{}, 0
+	w.disown() // should the queue go before its position is read, nothing of the earlier lock's is committed
 	w.setPhase(PhaseStarting)
 	if to := w.resetTo; to != nil {
 		w.resetTo = nil
