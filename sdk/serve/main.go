@@ -39,6 +39,7 @@ func run(info sdk.Info, specs []sdk.Spec) error {
 	if os.Getenv(border.CookieKey) != border.CookieValue {
 		return byHand(info)
 	}
+	host := os.Getppid() // before the handshake: a host that dies right after it has died, and is not what took the plugin over
 	// The variables as they are now: go-plugin replaces them by pipes that nobody has to read.
 	stdout, stderr := os.Stdout, os.Stderr
 	logger := NewLogger(stderr, levelOf(os.Getenv(border.EnvLogLevel)))
@@ -64,7 +65,7 @@ func run(info sdk.Info, specs []sdk.Spec) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	gone := make(chan string, 1)
-	go watchParent(ctx, os.Getppid, time.Second/5, gone)
+	go watchParent(ctx, host, os.Getppid, time.Second/5, gone)
 	go exitWhenGone(ctx, gone, logger)
 
 	heap := ballast()

@@ -14,8 +14,7 @@ import (
 const connectionGrace = 5 * time.Second
 
 // watchParent reports when the parent is another one: a process whose parent dies is inherited at once.
-func watchParent(ctx context.Context, parent func() int, every time.Duration, gone chan<- string) {
-	first := parent()
+func watchParent(ctx context.Context, first int, parent func() int, every time.Duration, gone chan<- string) {
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()
 	for {
