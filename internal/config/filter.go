@@ -1,6 +1,7 @@
 package config
 
 import (
+	"strconv"
 	"strings"
 
 	"github.com/streamd/streamd/internal/rocketmq/wire"
@@ -21,11 +22,19 @@ func checkFilter(sub *node, ps *problems) {
 	if !hasTags {
 		return
 	}
-	if _, err := wire.ParseTags(tags.text); err != nil {
+	parsed, err := wire.ParseTags(tags.text)
+	if err != nil {
 		try := "tags: \"a || b\""
 		if strings.ContainsAny(tags.text, "=<>'") || strings.Contains(tags.text, " ") {
 			try += ", or sql: for an expression over properties"
 		}
 		ps.add(tags.pos, try, "tags: %s is no filter by tags", tags.quoted(tags.text))
+	}
+	for _, tag := range parsed {
+		if strings.ContainsAny(tag, "|,") {
+			apart := strings.FieldsFunc(tag, func(r rune) bool { return r == '|' || r == ',' || r == ' ' })
+			try := strconv.Quote(strings.Join(apart, " || ")) + ", or sql: \"TAGS = '" + tag + "'\" where that is one tag"
+			ps.add(tags.pos, try, "tags: %s has no || between its tags", tags.quoted(tag))
+		}
 	}
 }
