@@ -103,7 +103,7 @@ func (r *round) decideAll(ctx context.Context, c *StreamConfig, names []string, 
 	defer supersede(nil)
 	sights := r.look(looking, c.Group, names)
 	if !c.Broadcasting {
-		r.lookAtRetryTopic(ctx, wire.RetryTopic(c.Group)) // before anything is handled that may have to go there
+		r.lookAtRetries(ctx, c) // before anything is handled that may have to go there
 	}
 	tick := time.NewTicker(patience)
 	defer tick.Stop()

@@ -24,7 +24,8 @@ type round struct {
 	reason   error             // why the strategy is not open
 	told     map[string]string // by topic: the alarm that was logged last
 	asked    map[string]bool   // members asked in this round what they run
-	hurry    chan struct{}     // room for one: another round is wanted
+	retries  retries
+	hurry    chan struct{} // room for one: another round is wanted
 
 	mu       sync.Mutex // guards what follows; held for memory work only
 	stale    bool       // the strategy's config changed
@@ -138,52 +139,6 @@ func strategyName(s StrategySpec) string {
 		return s.Name
 	}
 	return strings.TrimSuffix(s.Plugin+"/"+s.Use, "/")
-}
-
-// lookAtRetryTopic learns whether the retry topic takes messages: a broker says SUCCESS to a send-back into one that has
-// no queues, and stores nothing (consumer-semantics.md 8.1 step 4).
-func (r *round) lookAtRetryTopic(ctx context.Context, topic string) {
-	ctx, cancel := context.WithTimeout(ctx, askLimit)
-	defer cancel()
-	off, known := r.retryOff(ctx, topic)
-	if !known {
-		return // not there yet, or nobody to ask: what was known stays
-	}
-	if r.m.s.retryOff.Swap(off) != off {
-		r.m.s.log.Warn("the group's retry topic changed", "topic", topic, "takes_messages", !off)
-	}
-}
-
-// retryOff tells whether the retry topic is there and takes nothing. It is not known while a broker of it has no master: such
-// a broker's queues do not count as writable, whatever the topic allows.
-func (r *round) retryOff(ctx context.Context, topic string) (off, known bool) {
-	writable, err := r.m.s.broker.WritableQueues(ctx, topic)
-	if err != nil || len(writable) > 0 {
-		return false, err == nil
-	}
-	readable, err := r.m.s.broker.Queues(ctx, topic)
-	if err != nil {
-		return false, false
-	}
-	masters := map[string]bool{}
-	for _, sub := range r.m.s.config().Subscriptions {
-		queues, err := r.m.s.broker.WritableQueues(ctx, sub.Topic)
-		if err != nil {
-			return false, false
-		}
-		for _, q := range queues {
-			masters[q.Broker] = true
-		}
-		if more, err := r.m.s.broker.Queues(ctx, sub.Topic); err == nil && len(readable) == 0 {
-			readable = append(readable, more...)
-		}
-	}
-	for _, q := range readable {
-		if !masters[q.Broker] {
-			return false, false
-		}
-	}
-	return true, len(readable) > 0
 }
 
 // topic decides this member's share of one topic.

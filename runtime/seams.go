@@ -27,6 +27,9 @@ type Broker interface {
 	Queues(ctx context.Context, topic string) ([]sdk.Queue, error)
 	// WritableQueues returns the queues of a topic that take messages; empty when the topic is known and takes none.
 	WritableQueues(ctx context.Context, topic string) ([]sdk.Queue, error)
+	// RetryQueues tells how many retry queues a broker gives a group; 0 or less: a send-back there is answered with SUCCESS and
+	// stored nowhere. rocketmq.ErrGroupNotFound when the broker has no settings of the group.
+	RetryQueues(ctx context.Context, group, broker string) (int32, error)
 	// RouteChanged calls f after the route of topic changed, until the returned stop is called.
 	RouteChanged(topic string, f func()) (stop func())
 	// Members lists the client ids of a group as one broker of the topic sees them.

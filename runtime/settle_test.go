@@ -166,6 +166,34 @@ func TestRetryTopicWithoutWriteQueues(t *testing.T) {
 	}
 }
 
+// The group's settings lose their retry queues while the retry topic keeps its own: from the next look on nothing is sent back into
+// nowhere, and when they are given back retries go on.
+func TestGroupWithoutRetryQueues(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, 1, failing)
+		r.cluster.CreateTopic(wire.RetryTopic(group), 1)
+		r.cluster.CreateTopic(wire.DLQTopic(group), 1)
+		e := r.start(r.config("c1"))
+		wait(5 * time.Second)
+		r.cluster.SetRetries(group, false)
+		wait(40 * time.Second) // a round and a half, with its jitter
+		q := clustertest.Queue(topicName, 0)
+		r.cluster.Fill(q, 1)
+		wait(10 * time.Second)
+		if dead, committed := len(r.cluster.Messages(wire.DLQTopic(group))), r.cluster.Committed(group, q); dead != 1 || committed != 1 {
+			t.Errorf("without retry queues: %d dead letters, committed %d; want 1 and 1", dead, committed)
+		}
+		r.cluster.SetRetries(group, true)
+		wait(40 * time.Second)
+		r.cluster.Fill(q, 1)
+		wait(time.Second)
+		if n := len(r.cluster.Messages(wire.DLQTopic(group))); n != 1 {
+			t.Errorf("with retry queues again: %d dead letters at once, want 1", n)
+		}
+		stopNow(t, e)
+	})
+}
+
 // Easy version refused: a late verdict taken (design.md 14; PQ-P05).
 func TestLateVerdictIsCountedAndChangesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -46,6 +46,39 @@ func (c *Client) GroupConfig(ctx context.Context, at BrokerAddr, group string) (
 	return &g, nil
 }
 
+// RetryQueues tells how many retry queues a broker's master gives a group: retryQueueNums. 0 or less: a send-back there is answered
+// with SUCCESS and stored nowhere (consumer-semantics.md 8.1 step 4). ErrGroupNotFound when the broker has no settings of the group.
+func (c *Client) RetryQueues(ctx context.Context, group, broker string) (int32, error) {
+	type settings struct {
+		RetryQueues *int32 `json:"retryQueueNums"` // a broker that does not tell is not one that gives none
+	}
+	var g settings
+	err := c.table(ctx, request{broker: broker, header: &wire.GroupRequest{Op: wire.ReqGetSubscriptionGroupConfig, Group: group, Common: named(broker)}}, &g)
+	if resp, refused := errors.AsType[*ResponseError](err); refused {
+		switch resp.Code {
+		case wire.RespGroupNotExist:
+			err = ErrGroupNotFound
+		case wire.RespNotSupported: // before 5.0
+			var all struct {
+				Groups map[string]settings `json:"subscriptionGroupTable"`
+			}
+			err = c.table(ctx, request{broker: broker, header: &wire.PlainRequest{Op: wire.ReqGetAllSubscriptionGroups}}, &all)
+			found, ok := all.Groups[c.wired(group)]
+			if g = found; err == nil && !ok {
+				err = ErrGroupNotFound
+			}
+		default: // the broker's words stand
+		}
+	}
+	if err == nil && g.RetryQueues == nil {
+		err = fmt.Errorf("%w: the answer does not tell retryQueueNums", ErrProtocol)
+	}
+	if err != nil {
+		return 0, fmt.Errorf("reading the settings of group %s at broker %s: %w", group, broker, err)
+	}
+	return *g.RetryQueues, nil
+}
+
 func (c *Client) groupOfAll(ctx context.Context, at BrokerAddr, group string) (wire.SubscriptionGroup, error) {
 	var all wire.SubscriptionGroupTable
 	if err := c.tableAt(ctx, at, &wire.PlainRequest{Op: wire.ReqGetAllSubscriptionGroups}, &all); err != nil {

@@ -58,3 +58,36 @@ func TestGroupConfig(t *testing.T) {
 		})
 	}
 }
+
+// A broker that does not tell the number has not said that there are none.
+func TestRetryQueues(t *testing.T) {
+	settings := wire.NewSubscriptionGroup("G")
+	settings.RetryQueues = 0
+	notSupported := refuse(wire.RespNotSupported, " request type 352 not supported")
+	for name, c := range map[string]struct {
+		one, all func(*wire.Command) *wire.Command
+		queues   int32
+		expected error
+	}{
+		"5.x":                   {one: answerBody(t, &settings)},
+		"4.9":                   {one: notSupported, all: answerBody(t, &wire.SubscriptionGroupTable{Groups: map[string]wire.SubscriptionGroup{"G": wire.NewSubscriptionGroup("G")}}), queues: 1},
+		"5.x without the group": {one: refuse(wire.RespGroupNotExist, "No group in this broker. group: G"), expected: ErrGroupNotFound},
+		"4.9 without the group": {one: notSupported, all: answerBody(t, &wire.SubscriptionGroupTable{}), expected: ErrGroupNotFound},
+		"not told":              {one: answerBody(t, &map[string]any{"groupName": "G"}), expected: ErrProtocol},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			n, _, broker := one(t)
+			broker.on(wire.ReqGetSubscriptionGroupConfig, c.one)
+			if c.all != nil {
+				broker.on(wire.ReqGetAllSubscriptionGroups, c.all)
+			}
+			client := n.start(t, nil)
+			if _, err := client.Queues(t.Context(), "T"); err != nil {
+				t.Fatal(err)
+			}
+			if queues, err := client.RetryQueues(t.Context(), "G", "a"); queues != c.queues || !errors.Is(err, c.expected) {
+				t.Errorf("%s: %d, %v; want %d, %v", name, queues, err, c.queues, c.expected)
+			}
+		})
+	}
+}

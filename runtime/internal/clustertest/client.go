@@ -163,6 +163,19 @@ func (b *Client) WritableQueues(ctx context.Context, name string) ([]sdk.Queue, 
 	return qs[:min(len(qs), b.c.topics[name].writable)], nil
 }
 
+// RetryQueues implements runtime.Broker.
+func (b *Client) RetryQueues(_ context.Context, group, _ string) (int32, error) {
+	if err := b.fault("RetryQueues", sdk.Queue{}); err != nil {
+		return 0, err
+	}
+	b.c.mu.Lock()
+	defer b.c.mu.Unlock()
+	if b.c.noRetries[group] {
+		return 0, nil
+	}
+	return 1, nil
+}
+
 // RouteChanged implements runtime.Broker.
 func (b *Client) RouteChanged(name string, f func()) (stop func()) {
 	b.c.mu.Lock()
@@ -389,6 +402,9 @@ func (b *Client) SendBack(_ context.Context, req *rocketmq.SendBackRequest) erro
 	c := b.c
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.noRetries[req.Group] {
+		return nil // stored nowhere, as brokers do
+	}
 	original := c.log[req.LogOffset]
 	if original == nil {
 		return &rocketmq.ResponseError{Request: wire.ReqSendBack, Code: wire.RespSystemError, Remark: fmt.Sprintf("look message by offset failed, %d", req.LogOffset)}

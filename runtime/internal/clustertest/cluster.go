@@ -39,6 +39,8 @@ type Cluster struct {
 	most    map[sdk.Queue]int
 	changes int
 	locks   map[string]map[sdk.Queue]queueLock // by group
+
+	noRetries map[string]bool // groups whose retryQueueNums is 0
 }
 
 // Broker is the name of the one broker.
@@ -161,6 +163,16 @@ func (c *Cluster) SetWritable(name string, n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.create(name, max(1, len(c.create(name, 1).queues))).writable = n
+}
+
+// SetRetries gives a group retry queues, or takes them away: send-backs are then answered with success and stored nowhere.
+func (c *Cluster) SetRetries(group string, on bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.noRetries == nil {
+		c.noRetries = map[string]bool{}
+	}
+	c.noRetries[group] = !on
 }
 
 // Put stores a message as a producer does and returns its offset.
