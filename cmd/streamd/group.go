@@ -11,7 +11,7 @@ import (
 )
 
 func newGroup() *cobra.Command {
-	return family("group", "Look at consumer groups", newGroupStatus())
+	return family("group", "Look at consumer groups, and release held queues", newGroupStatus(), newGroupRelease())
 }
 
 func newGroupStatus() *cobra.Command {

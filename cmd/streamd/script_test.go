@@ -39,7 +39,7 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"broker": cmdBroker, "put": cmdPut, "stored": cmdStored, "await": cmdAwait,
 			"start": cmdStart, "scrape": cmdScrape, "signal": cmdSignal, "exit": cmdExit, "committed": cmdCommitted,
-			"address": cmdAddress, "status": cmdStatus, "certificates": cmdCertificates,
+			"commit": cmdCommit, "address": cmdAddress, "status": cmdStatus, "certificates": cmdCertificates,
 		},
 	})
 }
@@ -125,6 +125,15 @@ func cmdCommitted(ts *testscript.TestScript, _ bool, args []string) {
 		}
 		return sum == n, fmt.Sprintf("%s has committed %d of %s, want %d", args[0], sum, args[1], n)
 	})
+}
+
+// commit GROUP TOPIC QUEUE OFFSET: stores an offset, as a member would.
+func cmdCommit(ts *testscript.TestScript, _ bool, args []string) {
+	queue, err := strconv.ParseInt(args[2], 10, 32)
+	ts.Check(err)
+	offset, err := strconv.ParseInt(args[3], 10, 64)
+	ts.Check(err)
+	of(ts).broker.Commit(args[0], args[1], int32(queue), offset)
 }
 
 // scrape REGEXP: waits until /metrics of the streamd whose address is in state/admin.addr has a match.

@@ -64,8 +64,12 @@ func (r *reader) ownedState(v *Queue) (state, why string) {
 		if !slices.Contains(v.Owners, m.ClientID) {
 			continue
 		}
-		if pq := m.queue(q); pq != nil && pq.State == StateDraining {
+		pq := m.queue(q)
+		if pq != nil && pq.State == StateDraining {
 			return StateDraining, "its owner gives it up and waits for what is in flight"
+		}
+		if pq != nil && pq.Hold != nil {
+			v.Hold = string(pq.Hold.Kind)
 		}
 		if hold := m.holdOf(q); hold != "" {
 			return StateHeld, hold

@@ -149,6 +149,9 @@ func TestRead(t *testing.T) {
 		if q.Committed != want.committed || q.Max != 10 || q.Lag != want.lag || q.InFlight != want.inFlight || q.State != want.state || !strings.Contains(q.Why, want.why) {
 			t.Errorf("queue %d = %+v, want %+v", i, q, want)
 		}
+		if hold := map[int]string{1: "plugin_down"}[i]; q.Hold != hold {
+			t.Errorf("queue %d is held for %q, want %q", i, q.Hold, hold)
+		}
 		if (q.Lag > 0) != (q.OldestAge > 0) || q.OldestAge > time.Minute {
 			t.Errorf("queue %d: lag %d with oldest age %v", i, q.Lag, q.OldestAge)
 		}

@@ -76,7 +76,8 @@ type Queue struct {
 	OldestAge time.Duration `json:"oldest_age"` // nanoseconds since the oldest unhandled message was stored; Unknown; 0 without lag
 	InFlight  int           `json:"in_flight"`  // pulled and not settled at the owners; Unknown
 	State     string        `json:"state"`
-	Why       string        `json:"why,omitempty"` // why it does not move, when it does not
+	Hold      string        `json:"hold,omitempty"` // kind of what a streamd member holds this queue for; empty for what holds its whole stream
+	Why       string        `json:"why,omitempty"`  // why it does not move, when it does not
 }
 
 // The states of a queue.

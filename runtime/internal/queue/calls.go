@@ -92,8 +92,8 @@ func (s started) apply(w *Worker) {
 	case s.action == StartHold:
 		w.setPhase(PhaseHeld)
 		w.setHold(Hold{Kind: HoldOffsetsLost, Text: fmt.Sprintf("group %s has no offset for %s but has some for other queues of the topic, and the queue's first messages are gone: "+
-			"choose a position by a reset of the group there, such as mqadmin resetOffsetByTime; a broker before 5.2 refuses that for a group without an offset of every queue, "+
-			"so use mqadmin cloneGroupOffset there, from a group that stands where this one is to go on", w.cfg.Group, w.cfg.Queue)})
+			"choose a position with streamd group release %s --at min|max|OFFSET|TIME, or by a reset of the group there, such as mqadmin resetOffsetByTime, which moves the topic's other queues too "+
+			"and which a broker before 5.2 refuses for a group without an offset of every queue", w.cfg.Group, w.cfg.Queue, w.cfg.Group)})
 	case s.action == StartAt:
 		w.committed = s.offset
 		w.lastCommit = w.cfg.Now()
@@ -116,7 +116,7 @@ func (c *Config) choose() string {
 	if c.Own {
 		return "stop this member, move its offset file and the backup away, choose a start_from, and start it (docs/broadcasting.md)"
 	}
-	return "choose a position by a reset of the group there, such as mqadmin resetOffsetByTime"
+	return fmt.Sprintf("choose a position with streamd group release %s --at min|max|OFFSET|TIME, or by a reset of the group there, such as mqadmin resetOffsetByTime", c.Group)
 }
 
 // failed notes a failed call and sets the pause before the next.
@@ -253,7 +253,7 @@ func (r repaired) apply(w *Worker) {
 	}
 	w.looking = false
 	if r.err != nil {
-		w.failed(HoldOutOfRange, r.err)
+		w.failed(HoldStartUnknown, r.err) // it is tried again: nobody has to choose
 		return
 	}
 	w.rebase(r.offset)
