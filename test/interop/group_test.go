@@ -91,6 +91,8 @@ func checkTools(t *testing.T, p *place, group, topic string, members int) {
 // delivery is one time that somebody handled a message.
 type delivery struct {
 	who        string // java, go, or a streamd's pid
+	place      string // of streamd members: queue and offset
+	attempt    int    // of streamd members
 	start, end time.Time
 }
 
@@ -114,7 +116,7 @@ func collect(t *testing.T, ids map[string]string, members []*member, peers map[s
 			}
 			for _, e := range entries {
 				if e.Event == ledger.End && e.Error == "" {
-					all[e.Body] = append(all[e.Body], delivery{who: fmt.Sprint(e.Host), start: time.Unix(0, e.At), end: time.Unix(0, e.At)})
+					all[e.Body] = append(all[e.Body], delivery{who: fmt.Sprint(e.Host), place: fmt.Sprintf("%s@%d", e.Queue, e.Offset), attempt: e.Attempt, start: time.Unix(0, e.At), end: time.Unix(0, e.At)})
 				}
 			}
 		}
@@ -139,8 +141,12 @@ func checkDuplicates(t *testing.T, all map[string][]delivery, killed, other int,
 		for i := 1; i < len(ds); i++ {
 			a, b := ds[i-1], ds[i]
 			switch {
+			case a.attempt != b.attempt && a.attempt > 0 && b.attempt > 0:
+				// No handler of streamd's fails here: a member that left had it in hand, and sent it back while the queue went on.
+				counts["sent back by a Java or Go member"]++
 			case a.who == fmt.Sprint(other) && b.who == a.who || a.who == fmt.Sprint(killed) && b.who == a.who:
-				t.Errorf("%s was handled twice by one member, streamd %s", body, a.who)
+				t.Errorf("%s was handled twice by one member, streamd %s: attempt %d at %s until %s, attempt %d at %s until %s (the kill was at %s)",
+					body, a.who, a.attempt, a.place, a.end.Format(time.StampMicro), b.attempt, b.place, b.end.Format(time.StampMicro), at.Format(time.StampMicro))
 			case a.who == fmt.Sprint(killed) && b.who == fmt.Sprint(other):
 				counts["after streamd was killed"]++
 				if a.end.Before(at.Add(-3 * time.Second)) {
