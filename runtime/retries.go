@@ -50,6 +50,14 @@ func (r *round) askGroupRetries(ctx context.Context, c *StreamConfig) (off bool)
 	defer cancel()
 	var asking sync.WaitGroup
 	for name, b := range r.retryBrokers(ctx, c) {
+		now := r.m.s.rt.Now()
+		if now.Before(b.next) {
+			continue
+		}
+		b.next = now.Add(retriesPause)
+		if v := r.m.s.broker.Version(name); v != 0 && wire.Version(v) < wire.Version5_0_0 {
+			b.next = now.Add(retriesPauseOld)
+		}
 		asking.Go(func() {
 			if n, err := r.m.s.broker.RetryQueues(ctx, c.Group, name); err == nil {
 				b.off = n <= 0
@@ -63,36 +71,23 @@ func (r *round) askGroupRetries(ctx context.Context, c *StreamConfig) (off bool)
 	return off
 }
 
-// retryBrokers lists the brokers that are to be asked now.
+// retryBrokers lists the brokers of the group's topics. While the queues of one topic are not known, none is forgotten.
 func (r *round) retryBrokers(ctx context.Context, c *StreamConfig) map[string]*groupRetries {
-	due, seen := map[string]*groupRetries{}, map[string]*groupRetries{}
-	now := r.m.s.rt.Now()
+	now, whole := map[string]*groupRetries{}, true
 	for _, sub := range c.Subscriptions {
 		queues, err := r.m.s.broker.Queues(ctx, sub.Topic)
-		if err != nil {
-			return nil // which brokers are gone is not known either
-		}
+		whole = whole && err == nil
 		for _, q := range queues {
-			if seen[q.Broker] != nil {
-				continue
+			if r.retries.brokers[q.Broker] == nil {
+				r.retries.brokers[q.Broker] = &groupRetries{}
 			}
-			b := r.retries.brokers[q.Broker]
-			if b == nil {
-				b = &groupRetries{}
-			}
-			seen[q.Broker] = b
-			if now.Before(b.next) {
-				continue
-			}
-			due[q.Broker] = b
-			b.next = now.Add(retriesPause)
-			if v := r.m.s.broker.Version(q.Broker); v != 0 && wire.Version(v) < wire.Version5_0_0 {
-				b.next = now.Add(retriesPauseOld)
-			}
+			now[q.Broker] = r.retries.brokers[q.Broker]
 		}
 	}
-	r.retries.brokers = seen
-	return due
+	if whole {
+		r.retries.brokers = now
+	}
+	return r.retries.brokers
 }
 
 // retryOff tells whether the retry topic is there and takes nothing. It is not known while a broker of it has no master: such

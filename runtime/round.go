@@ -35,7 +35,7 @@ type round struct {
 }
 
 func newRound(m *member) *round {
-	return &round{m: m, kinds: map[string]allocate.Peer{}, told: map[string]string{}, asked: map[string]bool{}, hurry: make(chan struct{}, 1)}
+	return &round{m: m, kinds: map[string]allocate.Peer{}, told: map[string]string{}, asked: map[string]bool{}, retries: retries{brokers: map[string]*groupRetries{}}, hurry: make(chan struct{}, 1)}
 }
 
 const (

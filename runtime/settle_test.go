@@ -173,7 +173,9 @@ func TestGroupWithoutRetryQueues(t *testing.T) {
 		r := newRig(t, 1, failing)
 		r.cluster.CreateTopic(wire.RetryTopic(group), 1)
 		r.cluster.CreateTopic(wire.DLQTopic(group), 1)
-		e := r.start(r.config("c1"))
+		e := r.start(r.config("c1", func(s *runtime.StreamConfig) { // a topic that nobody has made yet changes nothing
+			s.Subscriptions = append(s.Subscriptions, runtime.Subscription{Topic: "Later"})
+		}))
 		wait(5 * time.Second)
 		r.cluster.SetRetries(group, false)
 		wait(40 * time.Second) // a round and a half, with its jitter

@@ -204,49 +204,30 @@ func TestRetry_oneOfAJavaBatch(t *testing.T) {
 	}
 }
 
-// TestRetry_whereTheGroupHasNoRetryQueues: a broker answers success to a send-back that it stores nowhere.
+// TestRetry_whereTheGroupHasNoRetryQueues: a broker answers success to a send-back that it stores nowhere. The group's settings decide
+// that, whether its retry topic has queues or not.
 func TestRetry_whereTheGroupHasNoRetryQueues(t *testing.T) {
 	t.Parallel()
 	p := mainCluster(t)
-	topic, group := p.topic(t, "RetryOff", 1), "retry-off"
-	p.run(t, "updateSubGroup", "-c", "DefaultCluster", "-g", group, "-q", "0")
 	c := newClient(t, p.Addr)
-	var want []string
-	for i := range 3 {
-		body := fmt.Sprintf("fail %d", i)
-		send(t, c, &rocketmq.OutgoingMessage{Topic: topic, Body: []byte(body)})
-		want = append(want, body)
-	}
-	p.streamd(t, stream{group: group, topic: topic, keys: quickLevels})
-	dead := byText(t, readAll(t, c, "retry-off-dlq", wire.DLQTopic(group), 3))
-	for _, body := range want {
-		if _, ok := dead[body]; !ok {
-			t.Errorf("%q is lost", body)
+	for name, retryTopic := range map[string]bool{"RetryOff": false, "RetryGone": true} {
+		topic, group := p.topic(t, name, 1), "group-"+name
+		if retryTopic {
+			p.run(t, "updateTopic", "-c", "DefaultCluster", "-t", wire.RetryTopic(group), "-r", "1", "-w", "1")
 		}
-	}
-}
-
-// TestRetry_whereTheGroupLosesItsRetryQueues: the group's settings, and not the retry topic's queues, decide whether a broker stores
-// what is sent back.
-func TestRetry_whereTheGroupLosesItsRetryQueues(t *testing.T) {
-	t.Parallel()
-	p := mainCluster(t)
-	topic, group := p.topic(t, "RetryGone", 1), "retry-gone"
-	p.run(t, "updateSubGroup", "-c", "DefaultCluster", "-g", group, "-q", "1")
-	p.run(t, "updateTopic", "-c", "DefaultCluster", "-t", wire.RetryTopic(group), "-r", "1", "-w", "1")
-	p.run(t, "updateSubGroup", "-c", "DefaultCluster", "-g", group, "-q", "0")
-	c := newClient(t, p.Addr)
-	var want []string
-	for i := range 3 {
-		body := fmt.Sprintf("fail %d", i)
-		send(t, c, &rocketmq.OutgoingMessage{Topic: topic, Body: []byte(body)})
-		want = append(want, body)
-	}
-	p.streamd(t, stream{group: group, topic: topic, keys: quickLevels})
-	dead := byText(t, readAll(t, c, "retry-gone-dlq", wire.DLQTopic(group), 3))
-	for _, body := range want {
-		if _, ok := dead[body]; !ok {
-			t.Errorf("%q is lost", body)
+		p.run(t, "updateSubGroup", "-c", "DefaultCluster", "-g", group, "-q", "0")
+		var want []string
+		for i := range 3 {
+			body := fmt.Sprintf("fail %d", i)
+			send(t, c, &rocketmq.OutgoingMessage{Topic: topic, Body: []byte(body)})
+			want = append(want, body)
+		}
+		p.streamd(t, stream{group: group, topic: topic, keys: quickLevels})
+		dead := byText(t, readAll(t, c, group+"-dlq", wire.DLQTopic(group), 3))
+		for _, body := range want {
+			if _, ok := dead[body]; !ok {
+				t.Errorf("%s: %q is lost", name, body)
+			}
 		}
 	}
 }
