@@ -99,6 +99,7 @@ func (a *absence) leave(now time.Time) group.Input {
 		c.Handler, now.Sub(a.presence.Down()).Round(time.Second), a.presence.Wait(a.rule()))
 	a.m.s.log.Warn("leaving the group: the handler is down", "handler", c.Handler, "since", a.presence.Down(), "returns_after", a.presence.Wait(a.rule()).String())
 	a.phase = draining
+	a.m.round.renounce()
 	a.m.mu.Lock()
 	a.m.joined = false
 	a.m.waiting = Hold{Kind: HoldHandlerDown, Text: text, Since: now}

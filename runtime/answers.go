@@ -33,6 +33,9 @@ func (m *member) onReset(topic string, offsets map[Queue]int64) {
 // brokerBack lets the queues of a broker that is connected again, and the verdicts that wait for one, try at once, and looks at
 // the group anew, as Java's client does (consumer-semantics.md 2.1).
 func (m *member) brokerBack(broker string) {
+	m.mu.Lock()
+	m.returning.broker(m.s.rt.Now())
+	m.mu.Unlock()
 	for _, w := range m.allWorkers() {
 		if w.Queue().Broker == broker {
 			w.TryNow()

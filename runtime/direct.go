@@ -12,7 +12,8 @@ import (
 // directLimit bounds the handler's answer to 309: the broker waits 10 s.
 const directLimit = 9 * time.Second
 
-// consumeDirectly answers 309: an operator hands one message to the handler. Its verdict is told, and nothing is settled.
+// consumeDirectly answers 309: an operator hands one message to the handler. Its verdict is told, when its outputs are stored, and
+// nothing is settled.
 func (m *member) consumeDirectly(msg *wire.Message, broker string) *wire.ConsumeDirectlyResult {
 	start := m.s.rt.Now()
 	q := Queue{Topic: string(msg.Topic), Broker: broker, ID: msg.QueueID}
@@ -29,7 +30,7 @@ func (m *member) consumeDirectly(msg *wire.Message, broker string) *wire.Consume
 	case <-timer.C:
 		own.End()
 		m.s.sink.Revoke(own, true)
-		res.Result, res.Remark = wire.ConsumeThrewException, "the handler did not answer within "+directLimit.String()+m.whyNoAnswer()
+		res.Result, res.Remark = wire.ConsumeThrewException, "the handler did not answer within "+directLimit.String()+", or what it emitted is not stored"+m.whyNoAnswer()
 	case <-m.done:
 		res.Result, res.Remark = wire.ConsumeThrewException, "the member has stopped"
 	}

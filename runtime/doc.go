@@ -11,9 +11,11 @@
 //   - An attempt is counted only for a verdict retry or a deadline. A lost process, a drain, a swap costs none
 //     (internal/dispatch).
 //   - One owner: a queue is released only after its last commit was confirmed or given up, and taken only when no streamd
-//     member lists it (internal/group). What comes after the end of an epoch changes nothing.
+//     member lists it (internal/group), not even one that a broker has stopped listing a moment ago. What comes after the end of an
+//     epoch changes nothing.
 //   - "Don't know" is never "empty": without a member list, the own id in it, a route or a strategy's answer, the
-//     last verified share stays, Status says why, and it is asked again.
+//     last verified share stays, Status says why, and it is asked again. A broker that has only just come back may not list
+//     everybody: who was listed before is waited for (returning.go).
 //   - A stream that is not touched by Apply does not notice it. A changed handler starts before the old one drains.
 //
 // # Goroutines

@@ -67,7 +67,14 @@ func (f *fleet) dial(ctx context.Context, addr string) (net.Conn, error) {
 
 func (f *fleet) member(id string, change ...func(*runtime.StreamConfig)) (e *runtime.Runtime, stop func()) {
 	f.t.Helper()
-	c, err := rocketmq.New(rocketmq.Config{NameServers: []string{f.a.Address()}, ClientID: id, Dial: f.dial, Logger: slog.New(slog.DiscardHandler)})
+	return f.memberOver(rocketmq.Config{ClientID: id, Dial: f.dial}, change...)
+}
+
+// memberOver is member with a client of its own making.
+func (f *fleet) memberOver(cfg rocketmq.Config, change ...func(*runtime.StreamConfig)) (e *runtime.Runtime, stop func()) {
+	f.t.Helper()
+	cfg.NameServers, cfg.Logger = []string{f.a.Address()}, slog.New(slog.DiscardHandler)
+	c, err := rocketmq.New(cfg)
 	if err != nil {
 		f.t.Fatal(err)
 	}
@@ -95,7 +102,7 @@ func (f *fleet) member(id string, change ...func(*runtime.StreamConfig)) (e *run
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		if err := errors.Join(e.Stop(ctx), c.Close(ctx)); err != nil {
-			f.t.Errorf("stopping %s: %v", id, err)
+			f.t.Errorf("stopping %s: %v", cfg.ClientID, err)
 		}
 	}
 }

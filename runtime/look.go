@@ -85,9 +85,12 @@ func unseen(ctx context.Context, err error) string {
 	return err.Error()
 }
 
-// whatMakes tells what brings a topic that is not there into being; "" when that is not what is wrong.
+// whatMakes tells what brings a topic that is not there into being, and what to look at when nobody can be asked; "" when
+// neither is what is wrong.
 func whatMakes(topic string, err error) string {
 	switch {
+	case errors.Is(err, rocketmq.ErrNoNameServer):
+		return "; look whether the addresses under name_servers are right (the usual port is 9876), whether a name server runs there, and whether a firewall is between"
 	case !errors.Is(err, rocketmq.ErrTopicNotFound):
 		return ""
 	case wire.IsRetryTopic(topic):

@@ -51,22 +51,23 @@ type member struct {
 	owned   atomic.Int64 // len(workers)
 	unasked atomic.Bool  // told that access control forbids asking members
 
-	mu       sync.Mutex // guards the rest; held for memory work only
-	workers  map[Queue]*queue.Worker
-	queues   []group.QueueState // as of the last step
-	topics   map[string]Hold
-	counts   group.Counters
-	joined   bool
-	waiting  Hold // why the group is not joined yet
-	pending  change
-	past     queue.Counters
-	left     []queue.Report      // releases that were not clean
-	ids      map[string][]string // of the group's members, as last listed for a topic
-	digests  map[string]allocate.Digest
-	assign   map[string]Assignment
-	leaving  error
-	overlaps overlaps
-	unlike   []Unlike
+	mu        sync.Mutex // guards the rest; held for memory work only
+	workers   map[Queue]*queue.Worker
+	queues    []group.QueueState // as of the last step
+	topics    map[string]Hold
+	counts    group.Counters
+	joined    bool
+	waiting   Hold // why the group is not joined yet
+	pending   change
+	past      queue.Counters
+	left      []queue.Report      // releases that were not clean
+	ids       map[string][]string // of the group's members, as last listed for a topic
+	digests   map[string]allocate.Digest
+	assign    map[string]Assignment
+	leaving   error
+	overlaps  overlaps
+	returning returning
+	unlike    []Unlike
 }
 
 type change struct{ subscriptions, strategy, order bool }

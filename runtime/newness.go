@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -13,9 +14,17 @@ import (
 // like queues whose offsets were lost. Members that join a new group at once tell each other what they saw (307).
 type newness struct {
 	s  *stream
-	mu sync.Mutex // guards fresh; not held over calls
+	mu sync.Mutex // guards fresh and looks; not held over calls
 	// fresh are the queues that were there when the group had no offsets of their topic, and until when that counts.
 	fresh map[Queue]time.Time
+	looks map[string]*look // by topic
+}
+
+// look is the question for a topic's offsets. One queue asks it at a time and the others wait for what it sees: each of two
+// thousand would ask for two thousand.
+type look struct {
+	busy chan struct{} // has room for the one that asks
+	has  Queue         // had an offset when it was asked last: it is asked first; whoever asks has it
 }
 
 // freshFor bounds how long a group counts as new: long enough for all its members to start, and short, since a queue that
@@ -27,9 +36,32 @@ func (n *newness) OthersHaveOffsets(ctx context.Context, q Queue) (bool, error) 
 	if n.isFresh(q) {
 		return false, nil
 	}
+	has, err := n.anyHasOffset(ctx, q)
+	if err != nil || !has {
+		return false, err
+	}
+	return !n.isFresh(q) && !n.freshForOthers(ctx, q), nil // another worker or member may have seen the group new, and committed, meanwhile
+}
+
+// anyHasOffset asks queue by queue, unless another queue has just found that none has.
+func (n *newness) anyHasOffset(ctx context.Context, q Queue) (bool, error) {
+	l := n.look(q.Topic)
+	select {
+	case l.busy <- struct{}{}:
+		defer func() { <-l.busy }()
+	case <-ctx.Done():
+		return false, ctx.Err() //nolint:wrapcheck // the worker says what it asked for
+	}
+	if n.isFresh(q) {
+		return false, nil
+	}
 	queues, err := n.s.broker.Queues(ctx, q.Topic)
 	if err != nil {
-		return false, err //nolint:wrapcheck // the worker says what it asked for
+		return false, err //nolint:wrapcheck // as above
+	}
+	if i := slices.Index(queues, l.has); i > 0 {
+		queues = slices.Clone(queues)
+		queues[0], queues[i] = queues[i], queues[0]
 	}
 	for _, other := range queues {
 		_, has, err := n.s.broker.Committed(ctx, n.s.config().Group, other)
@@ -37,11 +69,24 @@ func (n *newness) OthersHaveOffsets(ctx context.Context, q Queue) (bool, error) 
 			return false, err //nolint:wrapcheck // as above
 		}
 		if has {
-			return !n.isFresh(q) && !n.freshForOthers(ctx, q), nil // another worker or member may have seen the group new, and committed, meanwhile
+			l.has = other
+			return true, nil
 		}
 	}
 	n.note(queues)
 	return false, nil
+}
+
+func (n *newness) look(topic string) *look {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.looks[topic] == nil {
+		if n.looks == nil {
+			n.looks = map[string]*look{}
+		}
+		n.looks[topic] = &look{busy: make(chan struct{}, 1)}
+	}
+	return n.looks[topic]
 }
 
 func (n *newness) note(queues []Queue) {

@@ -534,3 +534,32 @@ func TestBodiesAreUnpackedAndOrderedByOffset(t *testing.T) {
 		r.stop(e)
 	})
 }
+
+// The queues of a new group ask for each other's offsets once, not each for all.
+func TestANewGroupAsksOnceForItsOffsets(t *testing.T) {
+	for name, old := range map[string]bool{"new": false, "old": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				const queues = 64
+				r := newRig(t, queues, ack)
+				if old {
+					r.cluster.SetCommitted(group, clustertest.Queue(topicName, queues-1), 0)
+				}
+				var asked atomic.Int32
+				r.cluster.Fault = func(op, _ string, q sdk.Queue) error {
+					if op == "Committed" && q.Topic == topicName {
+						asked.Add(1)
+						nap(10 * time.Millisecond)
+					}
+					return nil
+				}
+				e := r.start(r.config("c1"))
+				wait(20 * time.Second)
+				if got := asked.Load(); got > 4*queues {
+					t.Errorf("%d queues asked for %d offsets", queues, got)
+				}
+				r.stop(e)
+			})
+		})
+	}
+}

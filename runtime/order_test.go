@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -157,6 +158,11 @@ func TestOrderByKeyBlocksOneKey(t *testing.T) {
 					if len(h) != 1 || !h[0].Blocked || h[0].Attempt != 3 || dead != 0 || r.cluster.Committed(group, q) != 4 || !holds(e.Status(), runtime.HoldExhausted) {
 						t.Errorf("blocked: heads %+v, %d dead, committed %d", h, dead, r.cluster.Committed(group, q))
 					}
+					before := heldFor(e.Status(), runtime.HoldExhausted)
+					wait(3 * time.Second)
+					if grown := heldFor(e.Status(), runtime.HoldExhausted) - before; before == 0 || grown != 3*time.Second {
+						t.Errorf("the hold has lasted for %s, and for %s more 3 s later", before, grown)
+					}
 				} else if len(h) != 0 || dead != 1 || r.cluster.Committed(group, q) != 40 {
 					t.Errorf("dead-lettered: heads %+v, %d dead, committed %d", h, dead, r.cluster.Committed(group, q))
 				}
@@ -168,6 +174,16 @@ func TestOrderByKeyBlocksOneKey(t *testing.T) {
 			})
 		})
 	}
+}
+
+// heldFor is how long the first stream is said to have been held for a reason.
+func heldFor(st runtime.Status, kind runtime.HoldKind) time.Duration {
+	for _, h := range st.Streams[0].Holds {
+		if h.Kind == kind {
+			return h.For
+		}
+	}
+	return 0
 }
 
 func (r *rig) offsetsOf(queue uint32) (offsets []uint64) {
@@ -378,6 +394,77 @@ func TestStaleOffsetIsNotCommittedUnderANewLock(t *testing.T) {
 		if got := r.cluster.Committed(group, q); got != 9 {
 			t.Errorf("committed is %d, want the other member's 9", got)
 		}
+	})
+}
+
+// A queue drains, and another client gets its lock meanwhile: what was settled is not committed over what that one stored.
+func TestDrainDoesNotCommitOverTheNextHolder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, 1, func(ctx context.Context, rec clustertest.Record) clustertest.Answer {
+			if rec.Offset > 2 {
+				<-ctx.Done()
+			}
+			return clustertest.Answer{}
+		})
+		q := clustertest.Queue(topicName, 0)
+		var mute atomic.Bool
+		r.cluster.Fault = func(op, _ string, of sdk.Queue) error {
+			if of == q && op == "Commit" && mute.Load() {
+				return errors.New("refused")
+			}
+			return nil
+		}
+		r.cluster.SetCommitted(group, q, 0)
+		mute.Store(true)
+		r.cluster.Fill(q, 6)
+		e := r.start(r.config("c1", ordered(runtime.OrderQueue), func(s *runtime.StreamConfig) { s.DrainLimit = time.Minute }))
+		wait(5 * time.Second)
+		stopped := make(chan error, 1)
+		go func() { stopped <- e.Stop(t.Context()) }()
+		wait(time.Second)
+		r.cluster.Unlock(group, "c1", q)
+		r.cluster.Lock(group, "java@1", q)
+		r.cluster.SetCommitted(group, q, 5)
+		wait(16 * time.Second) // the lock is renewed, and is another's
+		mute.Store(false)
+		wait(40 * time.Second)
+		if got := r.cluster.Committed(group, q); got != 5 {
+			t.Errorf("committed is %d, want the other member's 5", got)
+		}
+		if err := <-stopped; err == nil || !strings.Contains(err.Error(), "another client has got the queue's lock") {
+			t.Errorf("the stop says %v", err)
+		}
+	})
+}
+
+// An operator's reset that no broker has confirmed before the lock ran out is done under the next lock.
+func TestResetOutlivesALockThatRanOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, 1, ack)
+		q := clustertest.Queue(topicName, 0)
+		var mute atomic.Bool
+		r.cluster.Fault = func(op, _ string, of sdk.Queue) error {
+			if mute.Load() && (op == "LockQueues" || of == q && op == "Commit") {
+				return errors.New("refused")
+			}
+			return nil
+		}
+		r.cluster.SetCommitted(group, q, 0)
+		r.cluster.Fill(q, 6)
+		e := r.start(r.config("c1", ordered(runtime.OrderQueue)))
+		wait(10 * time.Second)
+		mute.Store(true)
+		r.cluster.Spec(group, "c1").OnReset(topicName, map[sdk.Queue]int64{q: 3})
+		wait(time.Minute)
+		if st := e.Status().Streams[0]; st.Counters.Queues.LocksLost == 0 || len(r.offsetsOf(0)) != 6 {
+			t.Fatalf("%d locks lost, handled %v", st.Counters.Queues.LocksLost, r.offsetsOf(0))
+		}
+		mute.Store(false)
+		wait(30 * time.Second)
+		if got := r.offsetsOf(0); !slices.Equal(got, []uint64{0, 1, 2, 3, 4, 5, 3, 4, 5}) {
+			t.Errorf("handled %v", got)
+		}
+		r.stop(e)
 	})
 }
 

@@ -2,11 +2,13 @@ package runtime_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,7 +16,9 @@ import (
 	"github.com/streamd/streamd/internal/broker"
 	"github.com/streamd/streamd/internal/frame"
 	"github.com/streamd/streamd/internal/rocketmq/wire"
+	"github.com/streamd/streamd/runtime"
 	"github.com/streamd/streamd/runtime/internal/clustertest"
+	"github.com/streamd/streamd/sdk"
 )
 
 // emits gives each record three outputs: a plain one, one with a tag, keys and a property, and two with a sharding key.
@@ -215,5 +219,126 @@ func TestOutputsToOneTopicDoNotHoldThoseToAnother(t *testing.T) {
 			t.Errorf("%d outputs to the topic that was dead, want 40", got)
 		}
 		stop()
+	})
+}
+
+// texts are the bodies that a topic holds, in the order in which they were stored.
+func (r *rig) texts(topic string) (bodies []string) {
+	for _, m := range r.cluster.Messages(topic) {
+		bodies = append(bodies, string(m.Body))
+	}
+	return bodies
+}
+
+// refuse makes the first n sends to a topic fail, or fewer if it is lifted before.
+func (r *rig) refuse(topic string, n int32) (lift func()) {
+	var refused atomic.Int32
+	r.cluster.Fault = func(op, _ string, q sdk.Queue) error {
+		if op == "Send" && q.Topic == topic && refused.Add(1) <= n {
+			return errors.New("busy")
+		}
+		return nil
+	}
+	return func() { refused.Store(n) }
+}
+
+// perKey emits one output to a topic of the message's key, under that key.
+func perKey(_ context.Context, rec clustertest.Record) clustertest.Answer {
+	key := fmt.Sprint("k", rec.Offset%2)
+	return clustertest.Answer{Outputs: []frame.Record{{Topic: "Out-" + key, Body: []byte(rec.Body)}}, Sharding: []string{key}}
+}
+
+// What the messages of a key emit is stored in their order, though each is answered by itself and a broker refuses the first
+// for a while. Another key does not wait for that.
+func TestOutputsOfAKeyAreStoredInItsOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := clustertest.Queue(topicName, 0)
+		r := newRig(t, 1, perKey)
+		r.putKeyed(q, 40, 2)
+		r.refuse("Out-k0", 3)
+		e := r.start(r.config("c1", ordered(runtime.OrderKey)))
+		wait(700 * time.Millisecond) // the first refusals pass 200 ms after each other and longer
+		if k0, k1 := r.texts("Out-k0"), r.texts("Out-k1"); len(k0) != 0 || len(k1) != 20 {
+			t.Errorf("while the topic of k0 is refused it has %d outputs, the other %d", len(k0), len(k1))
+		}
+		wait(time.Minute)
+		for key := range 2 {
+			var want []string
+			for i := key; i < 40; i += 2 {
+				want = append(want, fmt.Sprint(i))
+			}
+			if got := r.texts(fmt.Sprint("Out-k", key)); !slices.Equal(got, want) {
+				t.Errorf("outputs of k%d: %v", key, got)
+			}
+		}
+		r.committedAll(1)
+		r.stop(e)
+	})
+}
+
+// What waits for its turn when a member stops is given up with what it waits for, and comes again.
+func TestOutputsThatWaitForTheirTurnEndWithTheMember(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := clustertest.Queue(topicName, 0)
+		r := newRig(t, 1, perKey)
+		r.putKeyed(q, 40, 2)
+		lift := r.refuse("Out-k0", 1000)
+		short := func(s *runtime.StreamConfig) { s.DrainLimit = time.Second }
+		e := r.start(r.config("c1", ordered(runtime.OrderKey), short))
+		wait(5 * time.Second)
+		if got := r.cluster.Committed(group, q); got != 0 {
+			t.Errorf("committed %d over the first message, whose output is not stored", got)
+		}
+		stopping := time.Now()
+		if err := e.Stop(t.Context()); err == nil {
+			t.Error("the stop does not tell what it left")
+		}
+		if took := time.Since(stopping); took > 30*time.Second {
+			t.Errorf("the stop took %s", took)
+		}
+		lift()
+		e = r.start(r.config("c1", ordered(runtime.OrderKey)))
+		wait(2 * time.Minute) // the lock has to run out
+		r.committedAll(1)
+		if got := r.texts("Out-k0"); len(got) != 20 || !slices.IsSortedFunc(got, func(a, b string) int { return len(a) - len(b) }) {
+			t.Errorf("outputs %v", got)
+		}
+		r.stop(e)
+	})
+}
+
+// Outputs that no broker takes are held in memory until one does. Handlers that make much of little get nothing more to do
+// meanwhile, long before their queue's window is full.
+func TestOutputsThatWaitBoundWhatIsHandled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const size = 64 << 10
+		r := newRig(t, 1, func(_ context.Context, rec clustertest.Record) clustertest.Answer {
+			return clustertest.Answer{Outputs: []frame.Record{{Topic: "Out", Body: append(make([]byte, size), rec.Body...)}}}
+		})
+		r.cluster.Fill(clustertest.Queue(topicName, 0), 500)
+		lift := r.refuse("Out", 1<<30)
+		e := r.start(r.config("c1", func(s *runtime.StreamConfig) {
+			s.Batch.Max, s.Concurrency, s.Window.StreamBytes = 4, 4, 1<<20
+		}))
+		wait(20 * time.Second)
+		st := e.Status()
+		if got := len(r.handler.Handled()); got < 16 || got > 16+32+4 { // a megabyte, and what the handler had by then
+			t.Errorf("%d messages are handled, with %d KiB of outputs each and nowhere to put them", got, size>>10)
+		}
+		if !holds(st, runtime.HoldSettle) {
+			t.Errorf("the status does not say so: %+v", st.Streams[0].Holds)
+		}
+		lift()
+		wait(2 * time.Minute)
+		r.committedAll(1)
+		if got := len(r.texts("Out")); got != 500 {
+			t.Errorf("%d outputs, want 500", got)
+		}
+		for id, n := range r.bodies() {
+			if n > 1 {
+				t.Errorf("message %s was handled %d times", id, n)
+			}
+		}
+		r.stop(e)
 	})
 }

@@ -98,7 +98,7 @@ func (m *member) holders(ctx context.Context, queues []Queue) map[Queue]string {
 		return held // all have all
 	}
 	var mu sync.Mutex
-	m.eachPeer(ctx, m.others(), func(id string, info *wire.ConsumerRunningInfo) {
+	m.eachPeer(ctx, m.mayHold(), func(id string, info *wire.ConsumerRunningInfo) {
 		p, err := ParsePeerInfo(info)
 		if err != nil {
 			return
@@ -160,6 +160,7 @@ func (m *member) members() (all []string) {
 func (m *member) noteMembers(topic string, ids []string) {
 	m.mu.Lock()
 	m.ids[topic] = slices.Clone(ids)
+	m.returning.note(ids, m.s.rt.Now())
 	m.mu.Unlock()
 }
 

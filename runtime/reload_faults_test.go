@@ -1,6 +1,7 @@
 package runtime_test
 
 import (
+	"context"
 	"errors"
 	"sync/atomic"
 	"testing"
@@ -125,6 +126,72 @@ func TestApplyThatFailsLeavesRunningWhatRan(t *testing.T) {
 				wait(3 * time.Second)
 				r.committedAll(1)
 				r.stop(e)
+			})
+		})
+	}
+}
+
+// Once the new streams run there is no way back: a stream that goes and cannot end cleanly is told, and is no refusal of a
+// config that is in force. Whoever took it for one would take away what the new streams run on.
+func TestApplyIsDoneWhateverBecomesOfAStreamThatGoes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, 1, func(context.Context, clustertest.Record) clustertest.Answer { return clustertest.Answer{Never: true} })
+		cfg := r.config("c1", func(s *runtime.StreamConfig) { s.DrainLimit = 2 * time.Second })
+		e := r.start(cfg)
+		r.cluster.Fill(clustertest.Queue(topicName, 0), 3)
+		wait(2 * time.Second) // its handler never answers
+		next := cfg
+		twin := cfg.Streams[0]
+		twin.Name, twin.Group = "twin", "G2"
+		next.Streams = []runtime.StreamConfig{twin}
+		within(t, "the reload", func() {
+			if err := e.Apply(t.Context(), next); err != nil {
+				t.Errorf("the new config is in force and Apply says: %v", err)
+			}
+		})
+		if st := e.Status(); len(st.Streams) != 1 || st.Streams[0].Name != "twin" {
+			t.Errorf("streams after the reload: %+v", st.Streams)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := e.Stop(ctx); err == nil {
+			t.Error("nothing was left, so the test shows nothing")
+		}
+	})
+}
+
+// A stop in the middle of a reload gives the streams that go the time that it has itself: what is at their handlers comes to
+// its end, and is not delivered again.
+func TestStopDuringAReloadDrainsTheStreamsThatGo(t *testing.T) {
+	for name, reborn := range map[string]bool{"with a name of its own": false, "whose name another one has taken": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(t, 1, func(context.Context, clustertest.Record) clustertest.Answer {
+					nap(10 * time.Second)
+					return clustertest.Answer{}
+				})
+				cfg := r.config("c1")
+				e := r.start(cfg)
+				q := clustertest.Queue(topicName, 0)
+				r.cluster.Fill(q, 3)
+				wait(2 * time.Second) // they are at the handler
+				next := cfg
+				twin := cfg.Streams[0]
+				twin.Group, twin.StartFrom = "G2", runtime.StartFrom{}
+				if !reborn {
+					twin.Name = "twin"
+				}
+				next.Streams = []runtime.StreamConfig{twin}
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				defer cancel()
+				if err := e.Apply(ctx, next); !errors.Is(err, context.DeadlineExceeded) {
+					t.Errorf("Apply that was given up: %v", err)
+				}
+				r.stop(e)
+				r.committedAll(1)
+				if m := r.cluster.Members(group); len(m) != 0 {
+					t.Errorf("the group is not left: %v", m)
+				}
 			})
 		})
 	}

@@ -25,10 +25,12 @@ type round struct {
 	told     map[string]string // by topic: the alarm that was logged last
 	asked    map[string]bool   // members asked in this round what they run
 	retries  retries
+	names    []string      // the topics of the last round
 	hurry    chan struct{} // room for one: another round is wanted
 
 	mu       sync.Mutex // guards what follows; held for memory work only
 	stale    bool       // the strategy's config changed
+	left     bool       // the group was left
 	kinds    map[string]allocate.Peer
 	neighbor int
 	polling  bool
@@ -48,6 +50,28 @@ func (r *round) replaceStrategy() {
 	r.mu.Lock()
 	r.stale = true
 	r.mu.Unlock()
+}
+
+// renounce tells that the group is left: what was verified before is nobody's share here any more.
+func (r *round) renounce() {
+	r.mu.Lock()
+	r.left = true
+	r.mu.Unlock()
+}
+
+// forgetShares forgets the verified shares of topics that are not subscribed any more, and all of them after a leave. Others
+// have those queues since: when a first view after that is unusable, no share stays.
+func (r *round) forgetShares(names []string) {
+	r.mu.Lock()
+	left := r.left
+	r.left = false
+	r.mu.Unlock()
+	for _, topic := range r.names {
+		if r.guard != nil && (left || !slices.Contains(names, topic)) {
+			r.guard.Forget(topic)
+		}
+	}
+	r.names = names
 }
 
 func (r *round) close() {
@@ -74,6 +98,7 @@ func (r *round) run(ctx context.Context, part func([]group.Topic)) []group.Topic
 	if !c.Broadcasting {
 		names = append(names, wire.RetryTopic(c.Group))
 	}
+	r.forgetShares(names)
 	topics := r.decideAll(ctx, c, names, part)
 	r.m.forgetMembers(topics)
 	r.introduceAgain(ctx, topics)
@@ -158,6 +183,11 @@ func (r *round) topic(ctx context.Context, c *StreamConfig, s *sight) group.Topi
 	}
 	ctx, cancel := context.WithTimeout(ctx, 3*askLimit)
 	defer cancel()
+	if missing := r.m.awaited(s.topic, s.members); len(missing) > 0 {
+		t.Hold = Hold{Kind: queue.HoldMembersUnknown, Text: fmt.Sprintf("a broker that has only just come back does not list %s, which belonged to the group before: it is waited for, up to %s",
+			strings.Join(missing, ", "), returnGrace)}
+		return t
+	}
 	r.m.noteMembers(s.topic, s.members)
 	view := allocate.View{Group: c.Group, Topic: s.topic, Self: r.m.s.broker.ClientID(), Queues: s.queues, Members: s.members}
 	var absent []string

@@ -126,9 +126,16 @@ func TestConsumeDirectly(t *testing.T) {
 			case "hangs":
 				<-ctx.Done()
 				return clustertest.Answer{Never: true}
+			case "emits":
+				return clustertest.Answer{Outputs: []frame.Record{{Topic: "Out", Body: []byte("out")}}}
+			case "emits to nobody":
+				return clustertest.Answer{Outputs: []frame.Record{{Topic: "Nobody", Body: []byte("out")}}}
+			case "emits nowhere":
+				return clustertest.Answer{Outputs: []frame.Record{{Body: []byte("out")}}}
 			}
 			return clustertest.Answer{}
 		})
+		r.refuse("Nobody", 1<<30)
 		e := r.start(r.config("c1"))
 		wait(2 * time.Second)
 		spec := r.cluster.Spec(group, "c1")
@@ -138,7 +145,10 @@ func TestConsumeDirectly(t *testing.T) {
 		}{
 			"good": {wire.ConsumeSuccess, ""}, "fails": {wire.ConsumeLater, "db: db timeout"},
 			"panics": {wire.ConsumeThrewException, "panic: index out of range"}, "rejected": {wire.ConsumeThrewException, "rejected: bad: no customer"},
-			"hangs": {wire.ConsumeThrewException, "the handler did not answer within 9s"},
+			"hangs":           {wire.ConsumeThrewException, "the handler did not answer within 9s, or what it emitted is not stored"},
+			"emits":           {wire.ConsumeSuccess, ""},
+			"emits to nobody": {wire.ConsumeThrewException, "the handler did not answer within 9s, or what it emitted is not stored"},
+			"emits nowhere":   {wire.ConsumeLater, "output: output without a topic, and the stream's outputs.topic is not set"},
 		} {
 			m := wire.Message{Topic: []byte(topicName), Body: []byte(body), StoreHost: clustertest.Host()}
 			began := time.Now()
@@ -150,6 +160,9 @@ func TestConsumeDirectly(t *testing.T) {
 		}
 		if n := len(r.cluster.Messages(wire.RetryTopic(group))) + len(r.cluster.Messages(wire.DLQTopic(group))); n != 0 {
 			t.Errorf("%d were sent back or dead-lettered", n)
+		}
+		if got := r.texts("Out"); !slices.Equal(got, []string{"out"}) {
+			t.Errorf("the outputs of a message that succeeded: %v", got)
 		}
 		if s := spec.RunningInfo(false).Status[topicName]; s.OKTPS != 0 || s.FailedTPS != 0 {
 			t.Errorf("counted: %+v", s)

@@ -30,6 +30,7 @@ var ErrState = errors.New("not possible in this state")
 type Runtime struct {
 	turn   chan struct{} // held by Start, Apply and Stop
 	budget *queue.Budget
+	going  []*stream // whoever has the turn may use it: what an Apply that was given up has told to end
 
 	mu      sync.Mutex // held for memory work only
 	cfg     Config
@@ -139,8 +140,14 @@ func (r *Runtime) Stop(ctx context.Context) error {
 		return fmt.Errorf("stopping the engine: %w", err)
 	}
 	r.mu.Lock()
-	streams := maps.Clone(r.streams) // they stay in the status while they drain
+	streams := slices.Collect(maps.Values(r.streams)) // they stay in the status while they drain
 	r.mu.Unlock()
+	for _, s := range r.going {
+		if !slices.Contains(streams, s) { // one that came has its name
+			streams = append(streams, s)
+		}
+	}
+	r.going = nil
 	err := stopAll(ctx, streams)
 	r.mu.Lock()
 	r.streams = map[string]*stream{}
@@ -149,7 +156,7 @@ func (r *Runtime) Stop(ctx context.Context) error {
 	return err
 }
 
-func stopAll(ctx context.Context, streams map[string]*stream) error {
+func stopAll(ctx context.Context, streams []*stream) error {
 	errs := make([]error, 0, len(streams))
 	var mu sync.Mutex
 	var wg sync.WaitGroup
@@ -171,6 +178,9 @@ func stopAll(ctx context.Context, streams map[string]*stream) error {
 // that keeps its broker and group keeps its membership; its new lanes open before the old ones drain. Others are stopped
 // and started: a new one starts before an old one stops, unless it takes the old one's group. When one of them cannot
 // start, the rest goes on as before: what had to stop for it is started again.
+//
+// Once all have started the new config is in force: what a stream that goes cannot bring to its end is logged, delivered
+// again, and no error. When ctx ends while one drains, Apply says so, and Stop has to follow, which waits for it.
 func (r *Runtime) Apply(ctx context.Context, cfg Config) error {
 	cfg = cfg.withDefaults()
 	if err := cfg.check(); err != nil {
@@ -207,10 +217,28 @@ func (r *Runtime) Apply(ctx context.Context, cfg Config) error {
 	}
 	r.mu.Unlock()
 	r.adopt(cfg)
-	err = stopAll(ctx, p.last)
+	if err := r.drain(ctx, slices.Collect(maps.Values(p.last))); err != nil {
+		return fmt.Errorf("waiting for streams that the new config does not have: %w", err)
+	}
 	r.forgetExcept(p.last, started)
-	if err != nil {
-		return fmt.Errorf("stopping streams that the new config does not have: %w", err)
+	return nil
+}
+
+// drain ends streams that nobody wants any more. It cuts nothing off: when ctx ends first, they are left to Stop.
+func (r *Runtime) drain(ctx context.Context, gone []*stream) error {
+	for _, s := range gone {
+		s.member.stop()
+	}
+	for _, s := range gone {
+		select {
+		case <-s.member.done:
+		case <-ctx.Done():
+			r.going = append(r.going, gone...)
+			return context.Cause(ctx)
+		}
+	}
+	if err := stopAll(ctx, gone); err != nil {
+		r.cfg.Logger.Warn("a stream that the new config does not have did not stop cleanly", "error", err.Error())
 	}
 	return nil
 }
@@ -222,7 +250,7 @@ func (r *Runtime) startNew(ctx context.Context, cfg Config, p plan) ([]*stream, 
 	if err != nil || len(p.takers) == 0 {
 		return started, err
 	}
-	if err := stopAll(ctx, p.first); err != nil {
+	if err := stopAll(ctx, slices.Collect(maps.Values(p.first))); err != nil {
 		cfg.Logger.Warn("a replaced stream did not stop cleanly", "error", err.Error())
 	}
 	takers, err := r.startAll(ctx, cfg, p.takers)
@@ -231,7 +259,7 @@ func (r *Runtime) startNew(ctx context.Context, cfg Config, p plan) ([]*stream, 
 		return append(started, takers...), nil
 	}
 	ctx = context.WithoutCancel(ctx) // nothing less may run than before, however long the caller waits
-	errs := []error{err, stopAll(ctx, byName(started))}
+	errs := []error{err, stopAll(ctx, started)}
 	for name, s := range p.first {
 		errs = append(errs, r.startAgain(ctx, name, *s.config()))
 	}
@@ -252,14 +280,6 @@ func (r *Runtime) startAgain(ctx context.Context, name string, c StreamConfig) e
 	}
 	r.streams[name] = back[0]
 	return nil
-}
-
-func byName(streams []*stream) map[string]*stream {
-	m := make(map[string]*stream, len(streams))
-	for _, s := range streams {
-		m[s.name] = s
-	}
-	return m
 }
 
 func (r *Runtime) adopt(cfg Config) {

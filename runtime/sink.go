@@ -48,7 +48,7 @@ func (k *sink) dispatcher() *dispatch.Dispatcher {
 			return l, nil
 		},
 		Settle: k.s.settler.Submit, Hooks: newHooks(k.s), Now: k.s.rt.Now, Logger: k.s.log,
-		Move: k.move, Numbers: &k.strands,
+		Move: k.move, Numbers: &k.strands, Full: k.s.settler.Full,
 	})
 }
 
@@ -139,6 +139,9 @@ func (k *sink) Revoke(o *queue.Ownership, cut bool) {
 func (k *sink) move(one *queue.Delivery) { k.with(func(d *dispatch.Dispatcher) { d.Move(one) }) }
 
 func (k *sink) again(one *queue.Delivery) { k.with(func(d *dispatch.Dispatcher) { d.Again(one) }) }
+
+// poke lets the present dispatcher look again whether something can be sent.
+func (k *sink) poke() { k.with(func(d *dispatch.Dispatcher) { d.Poke() }) }
 
 func (k *sink) configure(s dispatch.Settings) {
 	k.with(func(d *dispatch.Dispatcher) { d.Configure(s) })

@@ -144,9 +144,7 @@ func (s *stream) status() StreamStatus {
 	now := s.rt.Now()
 	for _, h := range []Hold{d.Hold, refused} {
 		if h.Held() {
-			if h.For == 0 {
-				h.For = now.Sub(h.Since)
-			}
+			h.For = now.Sub(h.Since)
 			st.Holds = append(st.Holds, h)
 		}
 	}

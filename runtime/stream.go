@@ -61,9 +61,10 @@ func newStream(rt Config, c StreamConfig, process *queue.Budget) *stream {
 	s.recorder = settle.NewRecorder(s.recorderConfig(c))
 	s.settler = settle.New(settle.Config{
 		Policy: s.policy.Load, Broker: s.broker, RetryOff: s.retryOff.Load, Again: func(d *queue.Delivery) { s.sink.again(d) },
-		Done:   func(o *queue.Ownership, strand uint32) { s.sink.done(o, strand) },
-		Failed: func(d *queue.Delivery, v frame.Verdict, by *frame.LaneInfo) { s.failed(d, v, by, rt.Now()) },
-		Now:    rt.Now, Logger: s.log,
+		Done:        func(o *queue.Ownership, strand uint32) { s.sink.done(o, strand) },
+		Failed:      func(d *queue.Delivery, v frame.Verdict, by *frame.LaneInfo) { s.failed(d, v, by, rt.Now()) },
+		OutputLimit: func() int64 { return s.config().Window.StreamBytes }, Relieved: func() { s.sink.poke() },
+		Now: rt.Now, Logger: s.log,
 	})
 	s.keeper = s.newKeeper()
 	s.sink = newSink(s)
@@ -83,6 +84,13 @@ func (s *stream) use(c StreamConfig) {
 	table := make(map[string]*queue.Settings, len(c.Subscriptions)+1)
 	for _, sub := range s.subscriptions(&c) {
 		table[sub.Topic] = s.queueSettings(&c, sub)
+	}
+	if before := s.settings.Load(); before != nil {
+		for topic, kept := range *before { // a topic that goes keeps its filter until its queues are given up
+			if table[topic] == nil {
+				table[topic] = kept
+			}
+		}
 	}
 	s.settings.Store(&table)
 	s.current.Store(&c)

@@ -7,9 +7,9 @@ import (
 
 // Queue names one queue of a topic: what RocketMQ calls a MessageQueue. It is comparable, so it serves as a map key.
 type Queue struct {
-	Topic  string
-	Broker string // broker name, not an address
-	ID     int32
+	Topic  string `json:"topic"`
+	Broker string `json:"broker"` // broker name, not an address
+	ID     int32  `json:"id"`
 }
 
 // Compare orders queues by topic, then broker name, then numeric id, as MessageQueue.compareTo does.

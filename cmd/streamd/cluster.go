@@ -1,11 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"os"
 	"slices"
 	"strings"
@@ -127,7 +129,8 @@ func (c *clusterFlags) with(cmd *cobra.Command, f func(ctx context.Context, clie
 	}()
 	err = f(ctx, client)
 	if err != nil && ctx.Err() != nil && cmd.Context().Err() == nil {
-		return exitcode.With(exitcode.Environment, fmt.Errorf("no answer from %s within %s (--timeout): %w", strings.Join(target.NameServers, ", "), c.timeout, err))
+		advice := cmp.Or(whatToLookAt(err), "look whether a name server runs there and can be reached from here; -v tells what was tried")
+		return exitcode.With(exitcode.Environment, fmt.Errorf("no answer from %s within %s (--timeout): %w; %s", strings.Join(target.NameServers, ", "), c.timeout, err, advice))
 	}
 	return environment(err)
 }
@@ -139,12 +142,27 @@ func (c *clusterFlags) logger(w io.Writer) *slog.Logger {
 	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: slog.LevelDebug}))
 }
 
-// environment marks errors that say that nobody is there to talk to.
+// environment marks errors that say that nobody is there to talk to, and says what to look at.
 func environment(err error) error {
-	if unreachable(err) {
-		return exitcode.With(exitcode.Environment, err)
+	if !unreachable(err) {
+		return err
 	}
-	return err
+	if advice := whatToLookAt(err); advice != "" {
+		err = fmt.Errorf("%w; %s", err, advice)
+	}
+	return exitcode.With(exitcode.Environment, err)
+}
+
+// whatToLookAt says of a connection that could not be made what may be wrong. The error of one that was made says it itself.
+func whatToLookAt(err error) string {
+	dial, ok := errors.AsType[*net.OpError](err)
+	switch {
+	case !ok || dial.Op != "dial":
+		return ""
+	case errors.Is(err, rocketmq.ErrNoNameServer):
+		return "look whether the address of the name server is right (-n, the config, or NAMESRV_ADDR; its usual port is 9876), whether it runs, and whether a firewall is between"
+	}
+	return "the name server gives this address for the broker: look whether the broker runs, and whether its address (brokerIP1 in its own config) can be reached from here"
 }
 
 func unreachable(err error) bool {

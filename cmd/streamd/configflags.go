@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/streamd/streamd/allocate"
+	"github.com/streamd/streamd/internal/broker/sql92"
 	"github.com/streamd/streamd/internal/config"
 	"github.com/streamd/streamd/internal/exitcode"
 	"github.com/streamd/streamd/internal/uses"
@@ -51,7 +52,7 @@ func (c *configFlags) bindDev(cmd *cobra.Command) {
 
 // options reads what was given.
 func (c *configFlags) options() config.Options {
-	opts := config.Options{Paths: c.paths, Overlays: c.overlays, Set: c.set, Strategies: allocate.Names()}
+	opts := config.Options{Paths: c.paths, Overlays: c.overlays, Set: c.set, Strategies: allocate.Names(), SQL: readSQL}
 	if c.dev {
 		opts.Dev = &config.Dev{Listen: devListen, DataDir: c.devData}
 	}
@@ -64,6 +65,12 @@ func (c *configFlags) options() config.Options {
 		opts.Set[i] = strings.TrimSpace(s)
 	}
 	return opts
+}
+
+// readSQL says what is wrong with an SQL92 expression.
+func readSQL(expression string) error {
+	_, err := sql92.Parse(expression)
+	return err
 }
 
 func (c *configFlags) load() (*config.Loaded, error) {

@@ -25,7 +25,7 @@ type letterFlags struct {
 }
 
 func (l *letterFlags) bindGroup(cmd *cobra.Command) {
-	cmd.Flags().StringVarP(&l.group, "group", "g", "", "the group whose dead letters are meant")
+	cmd.Flags().StringVarP(&l.group, "group", "g", "", "the group whose dead letters are meant; list and redrive take it as an argument too")
 }
 
 func (l *letterFlags) bind(cmd *cobra.Command) {
@@ -33,16 +33,24 @@ func (l *letterFlags) bind(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringSliceVar(&l.filter.IDs, "id", nil, "only these: id of the dead letter, or of the message; repeatable")
 	f.StringSliceVar(&l.filter.Keys, "key", nil, "only those with one of these keys; repeatable")
-	f.StringVar(&l.filter.Topic, "topic", "", "only those that came from this topic")
+	f.StringVarP(&l.filter.Topic, "topic", "t", "", "only those that came from this topic")
 	f.StringVar(&l.from, "from", "", "only those that died at this time or later: 2026-11-30T08:00:00Z, or 2h for two hours ago")
 	f.StringVar(&l.to, "until", "", "only those that died before this time")
+}
+
+// name takes the group from an argument, where the flag does not have it.
+func (l *letterFlags) name(cmd *cobra.Command, given []string) error {
+	if len(given) == 0 {
+		return nil // told by check, if the flag is not there either
+	}
+	return nameGroup(cmd, &l.group, given)
 }
 
 // check reads what was written.
 func (l *letterFlags) check(cmd *cobra.Command) error {
 	usage := func(err error) error { return usageError{cmd.CommandPath(), err} }
 	if l.group == "" {
-		return usage(errors.New("--group is missing"))
+		return usage(errors.New("GROUP or --group is missing"))
 	}
 	var err error
 	if l.filter.From, err = parseTime(l.from, time.Now()); err != nil {
@@ -90,14 +98,17 @@ func newDLQList() *cobra.Command {
 		failures string
 	)
 	cmd := &cobra.Command{
-		Use:   "list",
+		Use:   "list GROUP",
 		Short: "Show how many dead letters a group has, and those that died last, with the reason",
 		Long: `list reads the dead letters of a group; it joins nothing and stores nothing. The reason is what streamd recorded of the last
 failed attempt (failure_topic of the stream); a Java member records none.`,
-		Example: `  streamd dlq list --group billing -n mq-ns1:9876
-  streamd dlq list --group billing -c streamd.yaml --from 2h --limit 100 -o json`,
-		Args: args(cobra.NoArgs),
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		Example: `  streamd dlq list billing -n mq-ns1:9876
+  streamd dlq list billing -c streamd.yaml --from 2h --limit 100 -o json`,
+		Args: args(cobra.MaximumNArgs(1)),
+		RunE: func(cmd *cobra.Command, given []string) error {
+			if err := letters.name(cmd, given); err != nil {
+				return err
+			}
 			if err := letters.check(cmd); err != nil {
 				return err
 			}
@@ -188,10 +199,13 @@ func showLetter(cmd *cobra.Command, l *deadletters.Letter, notes []string, raw, 
 		_, err := cmd.OutOrStdout().Write(body)
 		return err
 	}
-	return printJSON(cmd.OutOrStdout(), struct {
-		*deadletters.Letter
-		Properties map[string]string `json:"properties"`
-		Body       []byte            `json:"body_base64"`
-		Notes      []string          `json:"notes,omitempty"`
-	}{l, l.Properties(), body, notes})
+	return printJSON(cmd.OutOrStdout(), wholeLetter{l, l.Properties(), body, notes})
+}
+
+// wholeLetter is what dlq show -o json prints.
+type wholeLetter struct {
+	*deadletters.Letter
+	Properties map[string]string `json:"properties"`
+	Body       []byte            `json:"body_base64"`
+	Notes      []string          `json:"notes,omitempty"`
 }

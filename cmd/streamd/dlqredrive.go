@@ -32,7 +32,7 @@ type redriveFlags struct {
 func newDLQRedrive() *cobra.Command {
 	var r redriveFlags
 	cmd := &cobra.Command{
-		Use:   "redrive",
+		Use:   "redrive GROUP",
 		Short: "Send chosen dead letters back to be handled again",
 		Long: `redrive sends each chosen dead letter once, with its properties, its trace and all of its retries anew. It goes to the group's
 own retry topic, so that no other group sees it again; --to topic sends it to the topic that it came from, where every
@@ -40,11 +40,16 @@ group does. The dead letter itself stays until it expires.
 
 A journal on this machine has what was sent: run the same command again to go on where it ended, with a signal, a crash or
 a refusal. One that was being sent at a crash is named and needs a word, --uncertain send or skip.`,
-		Example: `  streamd dlq redrive --group billing -n mq-ns1:9876 --all --dry-run
-  streamd dlq redrive --group billing -c streamd.yaml --from 2h --rate 50
-  streamd dlq redrive --group billing -c streamd.yaml --id C0A8000100002A9F0000000000001234 --to topic`,
-		Args: args(cobra.NoArgs),
-		RunE: func(cmd *cobra.Command, _ []string) error { return r.run(cmd) },
+		Example: `  streamd dlq redrive billing -n mq-ns1:9876 --all --dry-run
+  streamd dlq redrive billing -c streamd.yaml --from 2h --rate 50
+  streamd dlq redrive billing -c streamd.yaml --id C0A8000100002A9F0000000000001234 --to topic`,
+		Args: args(cobra.MaximumNArgs(1)),
+		RunE: func(cmd *cobra.Command, given []string) error {
+			if err := r.letters.name(cmd, given); err != nil {
+				return err
+			}
+			return r.run(cmd)
+		},
 	}
 	r.cluster.bind(cmd, 0)
 	r.out.bind(cmd)
@@ -134,7 +139,7 @@ func (r *redriveFlags) show(w io.Writer, o deadletters.Outcome) {
 		}
 		return
 	}
-	fmt.Fprintf(w, "%s %s → %s %s\n", o.ID, o.State, o.To, o.NewID)
+	fmt.Fprintln(w, strings.TrimRight(fmt.Sprintf("%s %s → %s %s", o.ID, o.State, o.To, o.NewID), " "))
 }
 
 // summarize counts for people, and beside the lines of -o json.
@@ -144,7 +149,8 @@ func (r *redriveFlags) summarize(cmd *cobra.Command, s deadletters.Summary) {
 		w = cmd.ErrOrStderr()
 	}
 	if r.options.DryRun {
-		fmt.Fprintf(w, "dry run: %d chosen, %d would be sent, %d already sent; nothing was sent\n", s.Chosen, s.Planned, s.Already)
+		fmt.Fprintf(w, "dry run, nothing is sent now: of %d chosen %d would be sent, %d would not (%d sent before, %d uncertain)\n",
+			s.Chosen, s.Planned, s.Already+s.Skipped, s.Already, s.Skipped)
 		return
 	}
 	fmt.Fprintf(w, "%d chosen, %d sent, %d already sent, %d skipped; journal %s\n", s.Chosen, s.Sent, s.Already, s.Skipped, r.journal)

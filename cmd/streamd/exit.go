@@ -38,6 +38,8 @@ func code(err error) int {
 	var invalid *config.InvalidError
 	var unreadable *config.UnreadableError
 	switch {
+	case errors.As(err, &invalid) && invalid.Away():
+		return exitcode.Environment
 	case errors.As(err, &usage), errors.As(err, &invalid), strings.HasPrefix(err.Error(), "unknown command"):
 		return exitcode.Usage
 	case errors.As(err, &unreadable):

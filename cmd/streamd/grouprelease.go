@@ -17,6 +17,7 @@ import (
 type releaseFlags struct {
 	cluster clusterFlags
 	out     output
+	group   string
 	at      string
 	topic   string
 	queues  []string
@@ -37,19 +38,23 @@ owners go on from there, which takes some seconds. Other queues are not touched,
 		Example: `  streamd group release billing --at min -n mq-ns1:9876 --dry-run
   streamd group release billing --at 2h -c streamd.yaml --topic Orders
   streamd group release billing --at 120345 -c streamd.yaml --topic Orders --queue broker-a/3`,
-		Args: args(cobra.ExactArgs(1)),
+		Args: args(cobra.MaximumNArgs(1)),
 		RunE: func(cmd *cobra.Command, given []string) error {
-			if err := r.check(given[0]); err != nil {
+			if err := nameGroup(cmd, &r.group, given); err != nil {
+				return err
+			}
+			if err := r.check(r.group); err != nil {
 				return usageError{cmd.CommandPath(), err}
 			}
-			return r.cluster.with(cmd, func(ctx context.Context, client *rocketmq.Client) error { return r.run(ctx, cmd, client, given[0]) })
+			return r.cluster.with(cmd, func(ctx context.Context, client *rocketmq.Client) error { return r.run(ctx, cmd, client, r.group) })
 		},
 	}
 	r.cluster.bind(cmd, time.Minute)
 	r.out.bind(cmd)
 	f := cmd.Flags()
 	f.StringVar(&r.at, "at", "", "where to go on: min, max, an offset, a time as 2026-11-30T08:00:00Z, or 2h for two hours ago")
-	f.StringVar(&r.topic, "topic", "", "only queues of this topic")
+	bindGroup(cmd, &r.group)
+	f.StringVarP(&r.topic, "topic", "t", "", "only queues of this topic")
 	f.StringArrayVar(&r.queues, "queue", nil, "only this queue, BROKER/ID; repeatable")
 	f.BoolVar(&r.dryRun, "dry-run", false, "tell what would be stored, and store nothing")
 	return cmd
@@ -108,21 +113,28 @@ func (r *releaseFlags) run(ctx context.Context, cmd *cobra.Command, client *rock
 	if err != nil {
 		return err
 	}
+	var unseen error
+	if len(r.places) == 0 { // queues that were named are all seen
+		unseen = grouprelease.Unseen(g, r.topic, held)
+	}
 	steps, err := grouprelease.Plan(ctx, client, group, held, r.position)
 	if err != nil {
-		return err
+		return errors.Join(err, unseen)
 	}
 	if len(steps) > 0 && !r.dryRun {
 		err = grouprelease.Release(ctx, client, group, steps)
 	}
-	return errors.Join(err, r.show(cmd, group, steps))
+	return errors.Join(err, r.show(cmd, group, steps, unseen == nil), unseen)
 }
 
-func (r *releaseFlags) show(cmd *cobra.Command, group string, steps []grouprelease.Step) error {
+// show prints the steps. That there are none says something only when everything was seen.
+func (r *releaseFlags) show(cmd *cobra.Command, group string, steps []grouprelease.Step, seen bool) error {
 	w := cmd.OutOrStdout()
 	switch {
 	case r.out.json():
 		return printJSON(w, steps)
+	case len(steps) == 0 && !seen:
+		return nil
 	case len(steps) == 0:
 		fmt.Fprintf(w, "no queue of %s is held for want of a position\n", group)
 		return nil

@@ -16,6 +16,7 @@ import (
 	"github.com/streamd/streamd/internal/config"
 	"github.com/streamd/streamd/internal/exitcode"
 	"github.com/streamd/streamd/internal/fromgroup"
+	"github.com/streamd/streamd/internal/groupview"
 	"github.com/streamd/streamd/internal/rocketmq"
 )
 
@@ -36,9 +37,9 @@ func newInit() *cobra.Command {
 		Use:   "init",
 		Short: "Write a commented config: for a new group, or as a member of a live one",
 		Long: `init writes a config to standard output or to --file. With --from-group it asks the brokers and the members of a group what
-they subscribe to and how they are set (codes 203, 208, 307, 352): the config joins that group as one more member, each
-line with the place that it was read from. It joins nothing, changes nothing, and writes no secret. What could not be read,
-and where members differ, stands in the file and on standard error.`,
+they subscribe to and how they are set: the config joins that group as one more member, each line with the place that it was
+read from. It joins nothing, changes nothing, and writes no secret. What could not be read, and where members differ, stands
+in the file and on standard error.`,
 		Example: `  streamd init --group billing --topic Orders -n mq-ns1:9876 --file streamd.yaml
   streamd init --from-group billing -n mq-ns1:9876 --file streamd.yaml
   streamd init --from-group billing -c cluster.yaml --topic Orders`,
@@ -102,7 +103,7 @@ func (i *initFlags) draft(cmd *cobra.Command) (*fromgroup.Draft, *fromgroup.Fact
 		}
 		return draft, nil, nil
 	}
-	if err := fromgroup.CheckNames(i.from, i.topics); err != nil {
+	if err := groupview.CheckNames(i.from, i.topics); err != nil {
 		return nil, nil, usageError{cmd.CommandPath(), err}
 	}
 	var facts *fromgroup.Facts
@@ -169,17 +170,20 @@ func (i *initFlags) write(cmd *cobra.Command, draft *fromgroup.Draft, facts *fro
 	}
 	switch {
 	case i.out.json():
-		return printJSON(cmd.OutOrStdout(), struct {
-			*fromgroup.Draft
-			File  string           `json:"file,omitempty"`
-			Group *fromgroup.Facts `json:"group,omitempty"`
-		}{draft, i.file, facts})
+		return printJSON(cmd.OutOrStdout(), written{draft, i.file, facts})
 	case i.file != "":
 		_, err := fmt.Fprintf(cmd.OutOrStdout(), "wrote %s; next: put a handler in, then\n  streamd validate -c %s\n  streamd run -c %s\n", i.file, i.file, i.file)
 		return err
 	}
 	_, err := strings.NewReader(draft.Text).WriteTo(cmd.OutOrStdout())
 	return err
+}
+
+// written is what init -o json prints.
+type written struct {
+	*fromgroup.Draft
+	File  string           `json:"file,omitempty"`
+	Group *fromgroup.Facts `json:"group,omitempty"`
 }
 
 // writeNew writes a file that only its owner may read, and replaces one only if told to.

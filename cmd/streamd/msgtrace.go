@@ -7,6 +7,7 @@ import (
 	"log/slog"
 
 	"github.com/streamd/streamd/internal/msgtrace"
+	"github.com/streamd/streamd/internal/plain"
 	"github.com/streamd/streamd/internal/produce"
 	"github.com/streamd/streamd/internal/rocketmq"
 )
@@ -26,7 +27,7 @@ func closeTrace(ctx context.Context, t *msgtrace.Tracer, w io.Writer) error {
 	}
 	err := t.Close(ctx)
 	if c := t.Counts(); c.Dropped+c.Failed > 0 {
-		fmt.Fprintf(w, "RocketMQ's message trace: %d records written, %d lost\n", c.Written, c.Dropped+c.Failed)
+		fmt.Fprintf(w, "RocketMQ's message trace: %s written, %d lost\n", plain.Count(c.Written, "record"), c.Dropped+c.Failed)
 	}
 	return err //nolint:wrapcheck // says what it did
 }

@@ -2,10 +2,10 @@ package main
 
 import (
 	"fmt"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
+	"github.com/streamd/streamd/internal/plain"
 	"github.com/streamd/streamd/internal/plugintool"
 )
 
@@ -34,7 +34,7 @@ func newPluginList() *cobra.Command {
 				}
 				return err
 			}
-			t := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
+			t := plain.NewTable(cmd.OutOrStdout())
 			fmt.Fprintln(t, "PLUGIN\tBINARY\tSTATE\tVERSION\tUSED BY\tCHECKSUM")
 			for _, e := range entries {
 				fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", e.Name, e.Binary, e.State(), e.Version, e.Users(), e.Checksum)

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
@@ -29,6 +31,9 @@ func newPluginNewHandler() *cobra.Command {
 				dir = filepath.Base(given[0])
 			}
 			if err := scaffold.Write(dir, scaffold.Options{Name: given[0], Module: module}); err != nil {
+				if _, disk := errors.AsType[*fs.PathError](err); disk {
+					return exitcode.With(exitcode.Environment, err)
+				}
 				return exitcode.With(exitcode.Usage, err)
 			}
 			_, err := fmt.Fprintf(cmd.OutOrStdout(), "made %s; next:\n  cd %s\n  go test ./...\n  go build -o %s . && streamd plugin describe ./%s\n", dir, dir, given[0], given[0])

@@ -17,7 +17,7 @@ func newPluginTry() *cobra.Command {
 		messages, file string
 		trial          plugintool.Trial
 		topic, tag     string
-		lines          bool
+		lines, verbose bool
 		deadline       time.Duration
 	)
 	cmd := &cobra.Command{
@@ -53,7 +53,7 @@ file is an object with the keys that "streamd produce --json" takes; with --line
 			if out.json() {
 				return errors.Join(printJSON(cmd.OutOrStdout(), report), err, report.Failed())
 			}
-			return errors.Join(report.Text(cmd.OutOrStdout()), err, report.Failed())
+			return errors.Join(report.Text(cmd.OutOrStdout(), verbose), err, report.Failed())
 		},
 	}
 	bf.bind(cmd)
@@ -64,6 +64,7 @@ file is an object with the keys that "streamd produce --json" takes; with --line
 	f.StringVar(&trial.Use, "use", "", "handler, when the plugin has several")
 	f.StringVarP(&topic, "topic", "t", "Try", "topic of messages that name none")
 	f.StringVar(&tag, "tag", "", "tag of messages that name none")
+	f.BoolVarP(&verbose, "verbose", "v", false, "show streamd's own log lines too; of what goes wrong they are always shown")
 	f.BoolVar(&lines, "lines", false, "the file holds one body a line")
 	f.DurationVar(&deadline, "deadline", time.Minute, "time a message may take")
 	f.IntVar(&trial.Attempt, "attempt", 1, "which attempt the plugin is told it is")

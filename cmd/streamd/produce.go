@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -18,6 +19,7 @@ import (
 	"github.com/streamd/streamd/internal/config"
 	"github.com/streamd/streamd/internal/exitcode"
 	"github.com/streamd/streamd/internal/lifecycle"
+	"github.com/streamd/streamd/internal/plain"
 	"github.com/streamd/streamd/internal/produce"
 	"github.com/streamd/streamd/internal/rocketmq"
 	"github.com/streamd/streamd/internal/rocketmq/wire"
@@ -46,7 +48,8 @@ func newProduce() *cobra.Command {
 		Use:   "produce",
 		Short: "Send lines, JSON lines or generated messages",
 		Long: `produce sends each line of standard input (or of --file) as one message. With --json a line is an object with the keys
-body, body_base64, key, keys, tag, sharding_key, delay, properties, topic. With --generate it makes the messages itself.
+body, body_base64, key, keys, tag, sharding_key, delay, properties, topic. With --generate it makes sample orders itself, as
+JSON: {"id":"G-1","amount":2.01,"filler":"…"}.
 In --keys, --tag, --sharding-key and --property the text {n} becomes the number of the message.
 
 With --transaction each message is a transaction: stored where no consumer sees it, then committed or rolled back. With
@@ -73,8 +76,8 @@ func (p *produceFlags) bind(cmd *cobra.Command) {
 	f.StringVar(&p.template.ShardingKey, "sharding-key", "", "messages with one sharding key go to one queue")
 	f.StringVar(&p.delay, "delay", "", "delay: a level 1 to 18, or a duration such as 10s")
 	f.StringArrayVarP(&p.properties, "property", "p", nil, "property NAME=VALUE; repeatable")
-	f.IntVar(&p.generate, "generate", 0, "make this many messages instead of reading")
-	f.StringVar(&p.size, "size", "1KiB", "size of a generated body")
+	f.IntVar(&p.generate, "generate", 0, "make this many sample orders instead of reading")
+	f.StringVar(&p.size, "size", "1KiB", "size of a generated body; of less than some 50 bytes it is no JSON")
 	f.BoolVar(&p.jsonLines, "json", false, "input is JSON lines")
 	f.StringVarP(&p.file, "file", "f", "", "read this file instead of standard input")
 	f.Float64Var(&p.options.Rate, "rate", 0, "messages per second; 0 = as fast as they are stored")
@@ -82,7 +85,7 @@ func (p *produceFlags) bind(cmd *cobra.Command) {
 	f.IntVar(&p.options.InFlight, "in-flight", 1, "requests at once; more than one gives up the order")
 	f.DurationVar(&p.options.RetryFor, "retry-for", 0, "send a failed request again for so long; may store a message twice")
 	f.BoolVar(&p.options.Trace, "trace", false, "start a trace with each message: adds the property traceparent")
-	f.BoolVar(&p.ids, "ids", false, "print a line for each stored message (always with -o json)")
+	f.BoolVar(&p.ids, "ids", false, "print a line for each stored message: msg_id, place, unique_key (always with -o json)")
 	f.StringVar(&p.msgtrace, "rocketmq-trace", "", "write RocketMQ's own message trace to this topic, RMQ_SYS_TRACE_TOPIC without a value")
 	f.Lookup("rocketmq-trace").NoOptDefVal = wire.TraceTopic
 	p.tx.bind(cmd)
@@ -120,7 +123,7 @@ func (p *produceFlags) send(cmd *cobra.Command, source produce.Source, closer io
 		defer func() { err = errors.Join(err, finish()) }()
 		failed := 0
 		sum, err := produce.Run(ctx, traced{to, p.msgtrace != ""}, source, p.options, func(r produce.Result) {
-			if r.Err != nil {
+			if r.Err != nil && !p.ends(r.Err) {
 				if failed++; failed <= maxFailuresShown {
 					fmt.Fprintf(cmd.ErrOrStderr(), "message %d: %v\n", r.N, r.Err)
 				}
@@ -128,15 +131,38 @@ func (p *produceFlags) send(cmd *cobra.Command, source produce.Source, closer io
 			p.show(cmd.OutOrStdout(), r)
 		})
 		p.summarize(cmd, sum)
-		switch {
-		case unreachable(err):
-			return err
-		case sum.Failed > 0:
-			return errors.Join(fmt.Errorf("%d of %d messages were not stored, the first because: %w", sum.Failed, sum.Failed+sum.Stored, sum.First), err)
-		}
-		return err
+		return p.outcome(sum, err)
 	})
 }
+
+// ends tells that a failure ends the whole run. It is then the error of the command, and is told once: at its end.
+func (p *produceFlags) ends(err error) bool {
+	return p.options.Unreachable != nil && p.options.Unreachable(err)
+}
+
+// outcome is the error of a run that ended with err.
+func (p *produceFlags) outcome(sum produce.Summary, err error) error {
+	switch {
+	case sum.Failed == 0 || err != nil && p.ends(err):
+		return err
+	case errors.Is(sum.First, err): // a stop, which the messages that were not sent have told
+		return &notStoredError{sum}
+	}
+	return errors.Join(&notStoredError{sum}, err)
+}
+
+// notStoredError says how many messages were not stored. Why was told with each of them: the first one's reason is wrapped, for
+// the exit code and for what to look at.
+type notStoredError struct{ sum produce.Summary }
+
+func (e *notStoredError) Error() string {
+	if e.sum.Failed+e.sum.Stored == 1 {
+		return "the message was not stored"
+	}
+	return fmt.Sprintf("%d of %d messages were not stored", e.sum.Failed, e.sum.Failed+e.sum.Stored)
+}
+
+func (e *notStoredError) Unwrap() error { return e.sum.First }
 
 // maxFailuresShown keeps a failing run readable; -o json has every one.
 const maxFailuresShown = 20
@@ -165,6 +191,9 @@ func (p *produceFlags) source(cmd *cobra.Command) (produce.Source, io.Closer, er
 	if err := wire.ValidateTopic(p.msgtrace); err != nil && p.msgtrace != "" {
 		return nil, nil, usage(fmt.Errorf("--rocketmq-trace: %w", err))
 	}
+	if err := p.paced(); err != nil {
+		return nil, nil, usage(err)
+	}
 	if p.generate < 0 {
 		return nil, nil, usage(fmt.Errorf("--generate %d: write how many messages to make", p.generate))
 	}
@@ -189,6 +218,19 @@ func (p *produceFlags) source(cmd *cobra.Command) (produce.Source, io.Closer, er
 	return produce.Lines(in, p.template), closer, nil
 }
 
+// paced says what is wrong with how the messages are to be sent.
+func (p *produceFlags) paced() error {
+	switch {
+	case p.options.Batch < 1:
+		return fmt.Errorf("--batch %d: write 1 or more messages per request", p.options.Batch)
+	case p.options.InFlight < 1:
+		return fmt.Errorf("--in-flight %d: write 1 or more requests at once", p.options.InFlight)
+	case p.options.Rate < 0:
+		return fmt.Errorf("--rate %g: write messages per second, or 0 for as fast as they are stored", p.options.Rate)
+	}
+	return nil
+}
+
 // bodySize reads a size; a number alone is bytes.
 func bodySize(text string) (config.Size, error) {
 	if n, err := strconv.ParseUint(text, 10, 31); err == nil {
@@ -205,8 +247,8 @@ func bodySize(text string) (config.Size, error) {
 type sent struct {
 	N           int      `json:"n"`
 	Topic       string   `json:"topic,omitempty"`
-	MessageID   string   `json:"msg_id,omitempty"`
-	OffsetID    string   `json:"offset_msg_id,omitempty"`
+	MessageID   string   `json:"msg_id,omitempty"` // as logs, traces and dead letters have it; none where the message is stored anew when its time or its commit comes
+	UniqueKey   string   `json:"unique_key,omitempty"`
 	Broker      string   `json:"broker,omitempty"`
 	Queue       int32    `json:"queue"`
 	Offset      int64    `json:"offset"`
@@ -225,8 +267,11 @@ func (p *produceFlags) show(w io.Writer, r produce.Result) {
 		line.Error = r.Err.Error()
 	} else {
 		s := r.Stored
-		line.MessageID, line.OffsetID, line.Broker, line.Queue, line.Offset = s.MessageID, s.OffsetMessageID, s.Queue.Broker, s.Queue.ID, s.Offset
+		line.UniqueKey, line.Broker, line.Queue, line.Offset = s.MessageID, s.Queue.Broker, s.Queue.ID, s.Offset
 		line.LessDurable = lessDurable(s.Status)
+		if m := r.Message; p.tx.outcome == "" && m.DelayLevel == 0 && m.Delay == 0 {
+			line.MessageID = s.OffsetMessageID
+		}
 	}
 	switch {
 	case p.out.json():
@@ -235,7 +280,7 @@ func (p *produceFlags) show(w io.Writer, r produce.Result) {
 			fmt.Fprintf(w, "%s\n", text)
 		}
 	case p.ids && r.Err == nil:
-		fmt.Fprintf(w, "%s %s/%s/%d@%d\n", line.MessageID, line.Topic, line.Broker, line.Queue, line.Offset)
+		fmt.Fprintf(w, "%s %s/%s/%d@%d %s\n", cmp.Or(line.MessageID, "-"), line.Topic, line.Broker, line.Queue, line.Offset, line.UniqueKey)
 	}
 }
 
@@ -260,5 +305,5 @@ func (p *produceFlags) summarize(cmd *cobra.Command, s produce.Summary) {
 		w = cmd.ErrOrStderr()
 	}
 	rate := float64(s.Stored) / max(s.Took.Seconds(), 1e-9)
-	fmt.Fprintf(w, "%s %d messages, %s in %s (%.0f/s), failed %d\n", p.tx.did(), s.Stored, config.Size(s.Bytes), s.Took.Round(time.Millisecond), rate, s.Failed)
+	fmt.Fprintf(w, "%s %s, %s in %s (%.0f/s), failed %d\n", p.tx.did(), plain.Count(s.Stored, "message"), config.Size(s.Bytes), s.Took.Round(time.Millisecond), rate, s.Failed)
 }

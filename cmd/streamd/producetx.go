@@ -129,14 +129,14 @@ func (t *transactionFlags) did() string {
 // checkLine is one line of produce -o json about a broker's question.
 type checkLine struct {
 	Check     string  `json:"check"` // the answer
-	MessageID string  `json:"msg_id"`
+	UniqueKey string  `json:"unique_key"`
 	Times     int     `json:"times,omitempty"`
 	After     float64 `json:"after_seconds"`
 }
 
 func (p *produceFlags) showCheck(cmd *cobra.Command, c produce.Checked, after time.Duration) {
 	if p.out.json() {
-		if text, err := json.Marshal(checkLine{Check: c.Answer.String(), MessageID: c.MessageID, Times: c.Times, After: after.Seconds()}); err == nil {
+		if text, err := json.Marshal(checkLine{Check: c.Answer.String(), UniqueKey: c.MessageID, Times: c.Times, After: after.Seconds()}); err == nil {
 			fmt.Fprintf(cmd.OutOrStdout(), "%s\n", text)
 		}
 		return

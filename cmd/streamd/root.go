@@ -22,6 +22,8 @@ func newRoot() *cobra.Command {
 	}
 	root.SetVersionTemplate("streamd {{.Version}}\n")
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usageError{cmd.CommandPath(), err} })
+	root.SetUsageFunc(usage)
+	root.SetHelpCommand(newHelp())
 	root.AddCommand(newInit(), newRun(), newValidate(), newConfig(), newProduce(), newBroker(), newGroup(), newDLQ(), newPlugin(), newAllocate(), newServePlugin(), newVersion())
 	root.InitDefaultCompletionCmd()
 	for _, cmd := range root.Commands() {

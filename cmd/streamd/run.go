@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -37,9 +38,13 @@ subscribe to. What was replaced is said.`,
 			signals := make(chan os.Signal, 4)
 			signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 			defer signal.Stop(signals)
-			return daemon.Run(cmd.Context(), daemon.Options{
+			err = daemon.Run(cmd.Context(), daemon.Options{
 				Load: cf.load, Log: cmd.ErrOrStderr(), Version: buildinfo.Read().Version, Executable: self, Signals: signals,
 			})
+			if _, logged := errors.AsType[*daemon.LoggedError](err); logged {
+				return &shown{err}
+			}
+			return err
 		},
 	}
 	cf.bind(cmd)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -15,6 +16,7 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
+	goruntime "runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -39,7 +41,7 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"broker": cmdBroker, "put": cmdPut, "stored": cmdStored, "await": cmdAwait,
 			"start": cmdStart, "scrape": cmdScrape, "signal": cmdSignal, "exit": cmdExit, "committed": cmdCommitted,
-			"commit": cmdCommit, "address": cmdAddress, "status": cmdStatus, "certificates": cmdCertificates,
+			"commit": cmdCommit, "address": cmdAddress, "status": cmdStatus, "certificates": cmdCertificates, "shows": cmdShows,
 		},
 	})
 }
@@ -58,8 +60,8 @@ type process struct {
 
 func of(ts *testscript.TestScript) *stage { return ts.Value("stage").(*stage) }
 
-// patience bounds every wait of a script.
-const patience = 30 * time.Second
+// patience bounds every wait of a script: a slow machine must not fail one.
+const patience = 3 * time.Minute
 
 // eventually waits until ok says yes, and tells what was missing when it does not.
 func eventually(ts *testscript.TestScript, ok func() (bool, string)) {
@@ -80,11 +82,13 @@ func eventually(ts *testscript.TestScript, ok func() (bool, string)) {
 	}
 }
 
-// broker TOPIC...: starts a broker with these topics and sets $BROKER to its address.
+// broker TOPIC...: starts a broker with these topics and sets $BROKER to its address. $ASKS is when producers are asked.
 func cmdBroker(ts *testscript.TestScript, _ bool, topics []string) {
+	asks, err := time.ParseDuration(cmp.Or(ts.Getenv("ASKS"), "1s"))
+	ts.Check(err)
 	b := broker.New(broker.Config{
 		DelayLevels:        []time.Duration{10 * time.Millisecond, 20 * time.Millisecond, 30 * time.Millisecond, 40 * time.Millisecond},
-		TransactionTimeout: 300 * time.Millisecond, // when producers are asked
+		TransactionTimeout: asks,
 	})
 	ts.Check(b.Start())
 	ts.Defer(func() { ts.Check(b.Close()) })
@@ -174,13 +178,16 @@ func cmdAwait(ts *testscript.TestScript, _ bool, args []string) {
 // told finds the address that a log or a broker's introduction tells.
 var told = regexp.MustCompile(`(?:"address":"|NAMESRV_ADDR=)([0-9.]+:[0-9]+)`)
 
-// address FILE: sets $BROKER to the last address that a file tells.
+// address FILE: waits until a file tells an address, and sets $BROKER to the last one.
 func cmdAddress(ts *testscript.TestScript, _ bool, args []string) {
-	found := told.FindAllStringSubmatch(ts.ReadFile(args[0]), -1)
-	if len(found) == 0 {
-		ts.Fatalf("%s tells no address", args[0])
-	}
-	ts.Setenv("BROKER", found[len(found)-1][1])
+	eventually(ts, func() (bool, string) {
+		text := ts.ReadFile(args[0])
+		found := told.FindAllStringSubmatch(text, -1)
+		if len(found) > 0 {
+			ts.Setenv("BROKER", found[len(found)-1][1])
+		}
+		return len(found) > 0, fmt.Sprintf("%s tells no address:\n%s", args[0], text)
+	})
 }
 
 // status STATEDIR REGEXP: waits until /api/v1/status of the streamd with that state folder has a match.
@@ -196,6 +203,16 @@ func cmdStatus(ts *testscript.TestScript, _ bool, args []string) {
 		text, err := io.ReadAll(response.Body)
 		ts.Check(err)
 		return re.Match(text), fmt.Sprintf("the status has no %s:\n%s", re, text)
+	})
+}
+
+// shows REGEXP COMMAND...: runs a command of streamd until it succeeds and its output has a match.
+func cmdShows(ts *testscript.TestScript, _ bool, args []string) {
+	re := regexp.MustCompile("(?m)" + args[0])
+	eventually(ts, func() (bool, string) {
+		err := ts.Exec("streamd", args[1:]...)
+		text := ts.ReadFile("stdout")
+		return err == nil && re.MatchString(text), fmt.Sprintf("%v: %v, and no %s in\n%s", args[1:], err, re, text)
 	})
 }
 
@@ -242,7 +259,7 @@ func (a *authority) issue(ts *testscript.TestScript, name string) {
 	ts.Check(os.WriteFile(ts.MkAbs(name+".key"), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret}), 0o600))
 }
 
-// start NAME ARG...: runs streamd in the background, its log in the file NAME.log.
+// start NAME ARG...: runs streamd in the background, its log in the file NAME.log. It may take long to stop cleanly.
 func cmdStart(ts *testscript.TestScript, _ bool, args []string) {
 	log, err := os.Create(ts.MkAbs(args[0] + ".log"))
 	ts.Check(err)
@@ -250,7 +267,7 @@ func cmdStart(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(err)
 	cmd := exec.Command(path, args[1:]...)
 	cmd.Dir, cmd.Stderr, cmd.Stdout = ts.MkAbs("."), log, log
-	cmd.Env = append(os.Environ(), "HOME="+ts.Getenv("HOME"), "NAMESRV_ADDR="+ts.Getenv("NAMESRV_ADDR"), "BROKER="+ts.Getenv("BROKER"), "TMPDIR="+ts.Getenv("TMPDIR"), "SECRET="+ts.Getenv("SECRET"))
+	cmd.Env = append(os.Environ(), "STREAMD_SHUTDOWN_TIMEOUT="+patience.String(), "HOME="+ts.Getenv("HOME"), "NAMESRV_ADDR="+ts.Getenv("NAMESRV_ADDR"), "BROKER="+ts.Getenv("BROKER"), "TMPDIR="+ts.Getenv("TMPDIR"), "SECRET="+ts.Getenv("SECRET"))
 	ts.Check(cmd.Start())
 	p := &process{cmd: cmd, done: make(chan struct{})}
 	go func() {
@@ -269,10 +286,37 @@ func cmdStart(ts *testscript.TestScript, _ bool, args []string) {
 	})
 }
 
-// signal NAME TERM|INT|HUP|KILL: signals a started streamd.
+// signal NAME TERM|INT|HUP|KILL...: signals a started streamd, with each as soon as it has taken the one before.
 func cmdSignal(ts *testscript.TestScript, _ bool, args []string) {
-	signals := map[string]os.Signal{"TERM": syscall.SIGTERM, "INT": syscall.SIGINT, "HUP": syscall.SIGHUP, "KILL": syscall.SIGKILL}
-	ts.Check(of(ts).streamd[args[0]].cmd.Process.Signal(signals[args[1]]))
+	signals := map[string]syscall.Signal{"TERM": syscall.SIGTERM, "INT": syscall.SIGINT, "HUP": syscall.SIGHUP, "KILL": syscall.SIGKILL}
+	p := of(ts).streamd[args[0]].cmd.Process
+	for i, name := range args[1:] {
+		if i > 0 {
+			taken(ts, p.Pid, signals[args[i]])
+		}
+		ts.Check(p.Signal(signals[name]))
+	}
+}
+
+// pending finds the signals that a process has not taken yet.
+var pending = regexp.MustCompile(`(?m)^ShdPnd:\s*([0-9a-f]+)$`)
+
+// taken waits, without a pause, until a process has taken a signal: a second one would be one with the first until then.
+func taken(ts *testscript.TestScript, pid int, s syscall.Signal) {
+	for late := time.Now().Add(patience); time.Now().Before(late); goruntime.Gosched() {
+		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+		ts.Check(err)
+		found := pending.FindSubmatch(text)
+		if found == nil {
+			ts.Fatalf("no pending signals in\n%s", text)
+		}
+		set, err := strconv.ParseUint(string(found[1]), 16, 64)
+		ts.Check(err)
+		if set&(1<<(s-1)) == 0 {
+			return
+		}
+	}
+	ts.Fatalf("%s is not taken", s)
 }
 
 // exit NAME CODE: waits until a started streamd has ended, and compares its exit code.

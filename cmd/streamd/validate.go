@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/streamd/streamd/internal/config"
+	"github.com/streamd/streamd/internal/plain"
 	"github.com/streamd/streamd/internal/plugintool"
 	"github.com/streamd/streamd/internal/uses"
 )
@@ -17,6 +18,7 @@ type validation struct {
 	OK       bool      `json:"ok"`
 	Files    []string  `json:"files,omitempty"`
 	Problems []problem `json:"problems"`
+	Warnings []problem `json:"warnings,omitempty"` // what only the brokers can judge
 	// PluginsAsked tells whether plugins have judged the configs given to them.
 	PluginsAsked bool `json:"plugins_asked"`
 }
@@ -57,11 +59,16 @@ func newValidate() *cobra.Command {
 				return printValidation(cmd, loaded, ask, err)
 			case err != nil:
 				return err
-			case show:
+			}
+			for _, w := range loaded.Warnings {
+				fmt.Fprintf(cmd.ErrOrStderr(), "warning: %s\n", w)
+			}
+			if show {
 				return printConfig(cmd, loaded)
 			}
 			c := loaded.Config
-			fmt.Fprintf(cmd.OutOrStdout(), "ok: %d streams, %d handlers, %d plugins%s\n", len(c.Streams), len(c.Handlers), len(c.Plugins), unasked(c, ask))
+			fmt.Fprintf(cmd.OutOrStdout(), "ok: %s, %s, %s%s\n",
+				plain.Count(len(c.Streams), "stream"), plain.Count(len(c.Handlers), "handler"), plain.Count(len(c.Plugins), "plugin"), unasked(c, ask))
 			return nil
 		},
 	}
@@ -75,10 +82,14 @@ func newValidate() *cobra.Command {
 
 // unasked says what was not looked at.
 func unasked(c *config.Config, ask bool) string {
-	if used := len(uses.Of(c)); !ask && used > 0 {
-		return fmt.Sprintf("; what plugins say of the configs given to them (%d) was not asked: --plugins starts them and does", used)
+	used := len(uses.Of(c))
+	switch {
+	case ask || used == 0:
+		return ""
+	case used == 1:
+		return "; 1 config of a handler or strategy was not checked: add --plugins, which starts the plugins and asks them"
 	}
-	return ""
+	return fmt.Sprintf("; %d configs of handlers or strategies were not checked: add --plugins, which starts the plugins and asks them", used)
 }
 
 func printSchema(cmd *cobra.Command) error {
@@ -109,7 +120,7 @@ func askPlugins(ctx context.Context, loaded *config.Loaded) (*config.Loaded, err
 func printValidation(cmd *cobra.Command, loaded *config.Loaded, ask bool, err error) error {
 	v := validation{OK: err == nil, Problems: problemsOf(err), PluginsAsked: ask}
 	if loaded != nil {
-		v.Files = loaded.Files
+		v.Files, v.Warnings = loaded.Files, listed(loaded.Warnings)
 	}
 	if printErr := printJSON(cmd.OutOrStdout(), v); printErr != nil {
 		return printErr
@@ -118,6 +129,14 @@ func printValidation(cmd *cobra.Command, loaded *config.Loaded, ask bool, err er
 		return &shown{err}
 	}
 	return nil
+}
+
+func listed(problems []config.Problem) []problem {
+	found := []problem{}
+	for _, p := range problems {
+		found = append(found, problem{p.Where.Source, p.Where.Line, p.Where.Column, p.What, p.Try})
+	}
+	return found
 }
 
 // problemsOf takes joined errors apart. One without a place has only its text.
@@ -131,9 +150,7 @@ func problemsOf(err error) []problem {
 			found = append(found, problemsOf(e)...)
 		}
 	case errors.As(err, &bad):
-		for _, p := range bad.Problems {
-			found = append(found, problem{p.Where.Source, p.Where.Line, p.Where.Column, p.What, p.Try})
-		}
+		found = listed(bad.Problems)
 	default:
 		found = append(found, problem{What: err.Error()})
 	}

@@ -35,7 +35,7 @@ var bans = []ban{
 	{"sdk/serve", []string{module + "/runtime", module + "/internal/pluginhost", module + "/internal/rocketmq", module + "/internal/config"}, "the author's side never sees the host's"},
 	{"sdk/sdktest", []string{module + "/runtime", module + "/internal/pluginhost", module + "/internal/rocketmq"}, "authors run it without a daemon"},
 	{"plugins/...", []string{module + "/runtime", module + "/internal/pluginhost", module + "/internal/rocketmq", module + "/internal/config", module + "/internal/daemon"}, "a first-party plugin gets no private door"},
-	{"cmd/streamd", []string{module + "/plugins", module + "/sdk/sdktest", module + "/allocate/allocatetest", module + "/internal/broker/faultproxy"}, "plugins are processes, and no test code ships (go-plugin brings testing along; depguard keeps it out of ours)"},
+	{"cmd/streamd", []string{module + "/plugins", module + "/sdk/sdktest", module + "/allocate/allocatetest", module + "/internal/broker/faultproxy", module + "/internal/brokertest"}, "plugins are processes, and no test code ships (go-plugin brings testing along; depguard keeps it out of ours)"},
 }
 
 type listed struct {

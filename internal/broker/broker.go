@@ -88,6 +88,7 @@ func New(c Config) *Broker {
 	b.wireTables(own)
 	b.members.expired = b.onExpired
 	b.delays = newSchedule(b.storage, b.deliver, c.Logger)
+	b.halves.immune = b.immunity
 	b.halves.check = func(offset int64, times int) { b.quietly(func() { b.checkTransaction(offset, times) }) }
 	b.halves.giveUp = func(offset int64) { b.quietly(func() { b.abandonTransaction(offset) }) }
 	b.server = remote.NewServer(remote.Options{

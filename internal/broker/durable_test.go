@@ -391,3 +391,27 @@ func TestSettings_lastOverARestart(t *testing.T) {
 		has(wire.ReqGetBrokerConfig, "maxMessageSize=3000", "brokerPermission=4", "autoCreateTopicEnable=true")
 	})
 }
+
+// TestZeroBytes_areInNoKey: a name with a zero byte would be read back as something else, or keep the broker from its folder.
+func TestZeroBytes_areInNoKey(t *testing.T) {
+	t.Parallel()
+	onMachine(t, broker.Config{}, func(t *testing.T, m *machine) {
+		t.Helper()
+		c := m.dial(t)
+		c.send("T", 0, "x", "", nil)
+		m.Commit("G", "T", 0, 1)
+		const name = "a\x00b"
+		runSteps(t, c, []step{
+			{"offsets", wire.ReqCloneGroupOffset, ext{"srcGroup": "G", "destGroup": name, "topic": "T"}, "", 1, "destGroup has a zero byte", nil, nil, nil},
+			{"a group", wire.ReqUpdateSubscriptionGroup, nil, `{"groupName":"a\u0000b"}`, wire.RespInvalidParameter, "zero byte", nil, nil, nil},
+			{"groups", wire.ReqUpdateSubscriptionGroupList, nil, `{"groupConfigList":[{"groupName":"a\u0000b"}]}`, wire.RespInvalidParameter, "zero byte", nil, nil, nil},
+			{"an offset", wire.ReqUpdateConsumerOffset, ext{"consumerGroup": name, "topic": "T", "queueId": 0, "commitOffset": 1}, "", wire.RespGroupNotExist, "", nil, nil, nil},
+			{"what is forbidden", wire.ReqGroupForbidden, ext{"group": name, "topic": "T", "readable": false}, "", 1, "group has a zero byte", nil, nil, nil},
+			{"a config", wire.ReqPutKVConfig, ext{"namespace": name, "key": "K", "value": "V"}, "", 1, "namespace has a zero byte", nil, nil, nil},
+		})
+		m.powerLoss(t)
+		if offset, ok := m.Committed("G", "T", 0); !ok || offset != 1 {
+			t.Errorf("offset %d, %t", offset, ok)
+		}
+	})
+}

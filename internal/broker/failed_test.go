@@ -3,6 +3,7 @@ package broker
 import (
 	"bufio"
 	"io"
+	"strconv"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -13,6 +14,7 @@ import (
 	"github.com/streamd/streamd/internal/broker/faultfs"
 	"github.com/streamd/streamd/internal/broker/memnet"
 	"github.com/streamd/streamd/internal/broker/remote"
+	"github.com/streamd/streamd/internal/broker/store"
 	"github.com/streamd/streamd/internal/rocketmq/wire"
 )
 
@@ -192,6 +194,50 @@ func TestDelayed_whileTheMachineSleeps(t *testing.T) {
 		}
 		if n := len(b.Messages(wire.ScheduleTopic)); n != 0 {
 			t.Errorf("%d are kept where they waited", n)
+		}
+	})
+}
+
+// TestRecall_ofWhatIsDueBeforeTheDiskHasIt: a recall that came in time wins, however long the disk takes for it.
+func TestRecall_ofWhatIsDueBeforeTheDiskHasIt(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := startBreakable(t)
+		b.start()
+		due := time.Now().Add(10*time.Second).Truncate(time.Second).UnixMilli() + 1
+		for id, at := range map[string]int64{"A": due, "B": due + 1} {
+			p := map[string]string{wire.PropUniqueKey: id, wire.PropTimerDeliver: strconv.FormatInt(at, 10)}
+			if err := b.Put(Message{Topic: "T", Body: []byte(id), Properties: p}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		// Nothing more is stored while the first of these is told.
+		gate := make(chan struct{})
+		for range 5 {
+			if err := b.storage.submit(&store.Change{}, func(error) { <-gate }); err != nil {
+				t.Fatal(err)
+			}
+			b.saver(tableKV)("N\x00K", []byte("v"))
+			synctest.Wait()
+		}
+		h := recallHandle{topic: "T", broker: b.Name(), due: due, id: "A"}
+		if err := b.recall(h); err != nil {
+			t.Fatal(err)
+		}
+		if err := b.recall(h); err != nil { // Once more, by a client that did not wait.
+			t.Fatal(err)
+		}
+		<-time.After(15 * time.Second)
+		synctest.Wait()
+		if n := b.Delayed(); n != 2 {
+			t.Fatalf("%d wait: the disk is not held", n)
+		}
+		close(gate)
+		<-time.After(time.Minute)
+		synctest.Wait()
+		m := b.Messages("T")
+		if len(m) != 1 || string(m[0].Body) != "B" || b.Delayed() != 0 {
+			t.Errorf("delivered %d, %d wait", len(m), b.Delayed())
 		}
 	})
 }

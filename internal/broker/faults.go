@@ -1,11 +1,11 @@
 package broker
 
 import (
-	"context"
 	"slices"
 	"sync"
 	"sync/atomic"
 
+	"github.com/streamd/streamd/internal/broker/hits"
 	"github.com/streamd/streamd/internal/broker/remote"
 	"github.com/streamd/streamd/internal/rocketmq/wire"
 )
@@ -47,15 +47,12 @@ type Injection struct {
 	faults *Faults
 	fault  Fault
 
-	mu      sync.Mutex
-	skipped int
-	hits    int
-	changed chan struct{} // closed at each hit
+	*hits.Counter // of requests
 }
 
 // Inject puts a fault to work.
 func (f *Faults) Inject(fault Fault) *Injection {
-	i := &Injection{faults: f, fault: fault, changed: make(chan struct{})}
+	i := &Injection{faults: f, fault: fault, Counter: hits.New(fault.Skip, fault.Times)}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.active = append(f.active, i)
@@ -72,30 +69,6 @@ func (i *Injection) Lift() {
 	f.mu.Unlock()
 	if lifted, ok := i.fault.Do.(interface{ lift() }); ok {
 		lifted.lift()
-	}
-}
-
-// Hits is how many requests were hit.
-func (i *Injection) Hits() int {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	return i.hits
-}
-
-// Wait blocks until n requests were hit.
-func (i *Injection) Wait(ctx context.Context, n int) error {
-	for {
-		i.mu.Lock()
-		hits, changed := i.hits, i.changed
-		i.mu.Unlock()
-		if hits >= n {
-			return nil
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
 	}
 }
 
@@ -134,17 +107,5 @@ func (i *Injection) hit(r *remote.Request) bool {
 	}) {
 		return false
 	}
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	if i.skipped < i.fault.Skip {
-		i.skipped++
-		return false
-	}
-	if i.fault.Times > 0 && i.hits >= i.fault.Times {
-		return false
-	}
-	i.hits++
-	close(i.changed)
-	i.changed = make(chan struct{})
-	return true
+	return i.Hit()
 }

@@ -26,6 +26,15 @@ func (f *fields) text(key string) string {
 	return v
 }
 
+// name is text that becomes part of a key under which something is stored.
+func (f *fields) name(key string) string {
+	v := f.text(key)
+	if !keyable(v) {
+		f.fail(key, "has a zero byte")
+	}
+	return v
+}
+
 func (f *fields) optional(key string) string { return f.ext.Get(key) }
 
 func (f *fields) int64(key string) int64 {

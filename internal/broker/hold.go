@@ -26,6 +26,7 @@ type holdTable struct {
 	queues map[topicQueue]map[*held]struct{}
 	conns  map[*remote.Conn]int // how many pulls are of each
 	total  int
+	bytes  int // what their filters take, about
 }
 
 func newHoldTable() *holdTable {
@@ -37,15 +38,20 @@ func newHoldTable() *holdTable {
 const (
 	maxHeld       = 100_000
 	maxHeldOfConn = 20_000
+	maxHeldBytes  = 64 << 20
 )
+
+// size is what the filter of a held pull takes, about: that is what its client chooses.
+func (h *held) size() int { return len(h.pull.expression) + 4*len(h.pull.filter.hashes) }
 
 func (t *holdTable) add(k topicQueue, h *held, timeout time.Duration, expired func()) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	conn := h.pull.request.Conn
-	if t.total >= maxHeld || t.conns[conn] >= maxHeldOfConn {
+	if t.total >= maxHeld || t.conns[conn] >= maxHeldOfConn || t.bytes+h.size() > maxHeldBytes {
 		return false
 	}
+	t.bytes += h.size()
 	t.conns[conn]++
 	waiting := t.queues[k]
 	if waiting == nil {
@@ -73,6 +79,7 @@ func (t *holdTable) removeLocked(k topicQueue, h *held) {
 	h.timer.Stop()
 	delete(t.queues[k], h)
 	t.total--
+	t.bytes -= h.size()
 	conn := h.pull.request.Conn
 	if t.conns[conn]--; t.conns[conn] == 0 {
 		delete(t.conns, conn)
@@ -139,6 +146,10 @@ func (t *holdTable) count() int {
 // hold parks a pull until a message comes that it lets pass, or its time is up.
 func (b *Broker) hold(p *pull) {
 	p.request.Command.Body = nil // Aliases the connection's buffer; a pull has none that counts.
+	p.request.Command.Ext = nil  // Was read.
+	if p.filter.sql == nil {
+		p.expression = "" // Its hashes count.
+	}
 	k, h := topicQueue{p.topic, p.queue}, &held{pull: p}
 	held := b.holds.add(k, h, time.Duration(p.suspend)*time.Millisecond, func() {
 		if b.holds.take(k, h) {

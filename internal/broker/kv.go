@@ -18,7 +18,7 @@ const (
 // onPutKV is 100.
 func (n *NameServer) onPutKV(r *remote.Request) *remote.Answer {
 	f := fieldsOf(r)
-	namespace, key, value := f.text("namespace"), f.text("key"), f.text("value")
+	namespace, key, value := f.name("namespace"), f.text("key"), f.text("value")
 	if bad := f.bad(); bad != nil {
 		return bad
 	}

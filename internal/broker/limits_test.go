@@ -187,3 +187,68 @@ func TestNameServer_isBounded(t *testing.T) {
 		t.Errorf("route: %d %q", a.Code, a.Remark)
 	}
 }
+
+// TestLongHeaders_areNotKept: what is kept of a request, here the name of a new group, does not keep the rest of its header.
+func TestLongHeaders_areNotKept(t *testing.T) {
+	const requests, size, limit = 20, 4 << 20, 24 << 20
+	b := startBroker(t, broker.Config{})
+	c := dialTCP(t, b, "c1")
+	before, junk := heap(), strings.Repeat("x", size)
+	for i := range requests {
+		e := pullFields(fmt.Sprintf("G%d", i), "TBW102", 0, 0, 0)
+		e["junk"] = junk
+		if a := c.call(wire.ReqPullMessage, e, nil); a.ResponseCode() != wire.RespPullNotFound {
+			t.Fatalf("pull: %d %q", a.Code, a.Remark)
+		}
+	}
+	if grown := int64(heap()) - int64(before); grown > limit {
+		t.Errorf("%d requests with headers of %d MiB keep %d MiB", requests, size>>20, grown>>20)
+	}
+}
+
+// TestHeldPulls_areBoundedInBytes has one client wait with long lists of tags. Another's pull is held all the same.
+func TestHeldPulls_areBoundedInBytes(t *testing.T) {
+	const pulls, limit = 60, 140 << 20
+	b := startBroker(t, broker.Config{})
+	greedy, good := dialTCP(t, b, "greedy"), dialTCP(t, b, "good")
+	before := heap()
+	e := pullFields("G", "TBW102", 0, 0, 90*time.Second)
+	e["subscription"] = strings.Repeat("a||", 700_000)
+	for range pulls {
+		greedy.oneway(wire.ReqPullMessage, e, nil)
+	}
+	greedy.ok(wire.ReqGetMaxOffset, ext{"topic": "TBW102", "queueId": 0}, nil)
+	held := b.HeldPulls()
+	if grown := int64(heap()) - int64(before); held == 0 || held == pulls || grown > limit {
+		t.Errorf("%d of %d pulls are held and take %d MiB", held, pulls, grown>>20)
+	}
+	waiting := good.start(wire.ReqPullMessage, pullFields("G", "TBW102", 1, 0, time.Minute), nil)
+	if err := b.Await(t.Context(), func(b *broker.Broker) bool { return b.HeldPulls() == held+1 }); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Put(broker.Message{Topic: "TBW102", Queue: 1, Body: []byte("x")}); err != nil {
+		t.Fatal(err)
+	}
+	if a := good.await(waiting, time.Minute); bodies(t, a) != "x" {
+		t.Errorf("another's pull: %d %q", a.Code, a.Remark)
+	}
+	greedy.close()
+	if err := b.Await(t.Context(), func(b *broker.Broker) bool { return b.HeldPulls() == 0 }); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestScan_isBoundedWhateverIsAsked: a pull that wants very many messages looks at no more of them than others do.
+func TestScan_isBoundedWhateverIsAsked(t *testing.T) {
+	t.Parallel()
+	b := startBroker(t, broker.Config{})
+	if err := b.Fill("T", 1, 2000, 10); err != nil {
+		t.Fatal(err)
+	}
+	e := pullFields("G", "T", 0, 0, 0)
+	e["maxMsgNums"], e["subscription"] = 1<<20, "other"
+	a := dialTCP(t, b, "c1").call(wire.ReqPullMessage, e, nil)
+	if a.ResponseCode() != wire.RespPullRetryImmediately || a.Ext.Get("nextBeginOffset") != "800" {
+		t.Errorf("%d %q %v", a.Code, a.Remark, a.Ext)
+	}
+}

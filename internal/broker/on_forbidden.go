@@ -82,7 +82,7 @@ func (t *forbiddenTable) remove(match func(groupTopic) bool) {
 // onForbidden is 353: forbids a group to read a topic, allows it again, or without "readable" tells which it is.
 func (b *Broker) onForbidden(r *remote.Request) *remote.Answer {
 	f := fieldsOf(r)
-	k := groupTopic{group: f.text("group"), topic: f.text("topic")}
+	k := groupTopic{group: f.name("group"), topic: f.name("topic")}
 	if bad := f.bad(); bad != nil {
 		return bad
 	}

@@ -29,6 +29,8 @@ func (b *Broker) checkGroup(g wire.SubscriptionGroup) *remote.Answer {
 		return plain(wire.RespSystemError, "the group has no groupName")
 	case len(g.GroupName) > maxRetryTopic:
 		return plain(wire.RespInvalidParameter, "the groupName is longer than "+strconv.Itoa(maxRetryTopic)+" characters")
+	case !keyable(g.GroupName):
+		return plain(wire.RespInvalidParameter, "the groupName has a zero byte")
 	case g.RetryQueues > maxTopicQueues:
 		return plain(wire.RespInvalidParameter, "retryQueueNums is more than "+strconv.Itoa(maxTopicQueues))
 	case !known && b.groups.full():

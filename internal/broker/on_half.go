@@ -2,7 +2,6 @@ package broker
 
 import (
 	"fmt"
-	"time"
 
 	"github.com/streamd/streamd/internal/broker/remote"
 	"github.com/streamd/streamd/internal/rocketmq/wire"
@@ -32,6 +31,6 @@ func (b *Broker) onResumeCheck(r *remote.Request) *remote.Answer {
 	if err != nil {
 		return b.cannotStore(err)
 	}
-	b.halves.add(position.LogOffset, time.Duration(0))
+	b.halves.add(position.LogOffset)
 	return plain(wire.RespSuccess, "")
 }

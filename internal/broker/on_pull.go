@@ -110,8 +110,9 @@ func (b *Broker) tryPull(p *pull) (a *remote.Answer, nothing bool) {
 		return pullAnswer(wire.RespPullOffsetMoved, store.Result{Status: statusReset, Next: offset, Min: first, Max: next}), false
 	}
 	limits := store.Limits{
-		Messages: max(min(p.max, int(b.tuned.pullMessages.Load())), 1), Bytes: int(b.tuned.pullBytes.Load()), Scan: max(scanLimit, p.max),
+		Messages: max(min(p.max, int(b.tuned.pullMessages.Load())), 1), Bytes: int(b.tuned.pullBytes.Load()),
 	}
+	limits.Scan = max(scanLimit, limits.Messages) // Not what the client wants: whoever wakes a held pull would wait for that.
 	began, buffer := time.Now(), b.pulls.lend(0)
 	limits.Buffer = *buffer
 	result := b.storage.Read(p.topic, p.queue, p.offset, limits, p.filter.match())

@@ -99,7 +99,11 @@ func (b *Broker) recall(h recallHandle) error {
 		return err
 	}
 	e.Topic, e.Keys = string(m.Topic), indexKeys(m.Properties)
-	w := b.newWrite()
-	w.change.Unschedule = []store.Scheduled{e}
-	return w.submit()
+	b.delays.recalling(e.LogOffset, 1)
+	ended := func(error) { b.delays.recalling(e.LogOffset, -1) }
+	if err := b.storage.submit(&store.Change{Unschedule: []store.Scheduled{e}}, ended); err != nil {
+		ended(err)
+		return err
+	}
+	return nil
 }

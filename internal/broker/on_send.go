@@ -79,10 +79,14 @@ func (b *Broker) accept(r *remote.Request) (sending, *remote.Answer) {
 		return s, plain(wire.RespSystemError, "the request has no body")
 	}
 	c, bad := b.checkSend(r, &s)
-	if bad == nil && s.queue < 0 {
-		s.queue = rand.Int32N(max(c.WriteQueues, 1))
+	if bad != nil || s.queue >= 0 {
+		return s, bad
 	}
-	return s, bad
+	if c.WriteQueues <= 0 {
+		return s, plain(wire.RespSystemError, "the topic "+s.topic+" has no queue to write to") // Nobody would read what lies in queue 0.
+	}
+	s.queue = rand.Int32N(c.WriteQueues)
+	return s, nil
 }
 
 // onSend is 10, 310 and 320. Whether the body is a batch is said by a field, not by the code.
@@ -109,7 +113,7 @@ func (b *Broker) checkSend(r *remote.Request, s *sending) (wire.TopicConfig, *re
 		return wire.TopicConfig{}, b.refuseSend(wire.RespNoPermission, fmt.Sprintf(remarkNotSendable, s.topic))
 	}
 	c, ok := b.topics.forSend(s.topic, s.template, s.templateQueues)
-	if !ok && wire.IsRetryTopic(s.topic) {
+	if !ok && wire.IsRetryTopic(s.topic) && !b.topics.full() {
 		c, ok = b.topics.ensure(s.topic, 1), true
 	}
 	if !ok {
@@ -154,7 +158,7 @@ func (b *Broker) sendOne(r *remote.Request, s sending) *remote.Answer {
 		return b.cannotSend(err)
 	}
 	if isHalf {
-		b.halves.add(position.LogOffset, immunityOf(d.properties))
+		b.halves.add(position.LogOffset)
 	}
 	b.counters.put(b.config.Cluster, s.topic, 1, d.size)
 	a := b.sent(s.queue, []store.Position{position}, unique)

@@ -78,7 +78,7 @@ func (b *Broker) timeSpan(q groupQueue) wire.TimeSpan {
 // onCloneOffsets is 314: gives a group another one's offsets, in one topic or in all.
 func (b *Broker) onCloneOffsets(r *remote.Request) *remote.Answer {
 	f := fieldsOf(r)
-	from, to := f.text("srcGroup"), f.text("destGroup")
+	from, to := f.text("srcGroup"), f.name("destGroup")
 	if bad := f.bad(); bad != nil {
 		return bad
 	}

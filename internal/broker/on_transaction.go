@@ -35,7 +35,7 @@ func (b *Broker) onEndTransaction(r *remote.Request) *remote.Answer {
 	}
 	if b.halves.end(offset) {
 		if err := b.endHalf(m, outcome); err != nil {
-			b.halves.add(offset, 0) // It is open still, and its end is asked for again.
+			b.halves.add(offset) // It is open still, and its end is asked for again.
 			return b.cannotStore(err)
 		}
 	}
@@ -106,7 +106,7 @@ func (b *Broker) abandonTransaction(offset int64) {
 	w := b.newWrite()
 	w.change.EndHalves = []int64{offset}
 	if _, err := b.putIn(w, d); err != nil {
-		b.halves.add(offset, 0)
+		b.halves.add(offset)
 		b.config.Logger.Error("giving up a transaction", "error", err.Error())
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -33,14 +34,15 @@ type schedule struct {
 	unsure  bool // a delivery failed that may be stored later all the same; run's own
 
 	mu     sync.Mutex
-	from   int64 // nothing is due before
-	added  int64 // the earliest that was added since from was read
+	from   int64         // nothing is due before
+	added  int64         // the earliest that was added since from was read
+	recall map[int64]int // by log offset, how many recalls of a message are on their way into the store
 	cancel context.CancelFunc
 	ended  chan struct{}
 }
 
 func newSchedule(s *storage, deliver func([]store.Scheduled) error, log *slog.Logger) *schedule {
-	return &schedule{storage: s, deliver: deliver, log: log, wake: make(chan struct{}, 1)}
+	return &schedule{storage: s, deliver: deliver, log: log, wake: make(chan struct{}, 1), recall: make(map[int64]int)}
 }
 
 // start delivers what became due while the broker was down, and waits for the rest.
@@ -104,6 +106,11 @@ const (
 // once delivers what is due, up to a number, and tells how long to wait until more is; 0 = more may be due.
 func (s *schedule) once() time.Duration {
 	due, next, err := s.look()
+	if err == nil && s.recalled(due) {
+		if err = s.storage.settle(s.storage.mark()); err == nil {
+			return 0 // It is gone now.
+		}
+	}
 	if err == nil && len(due) > 0 {
 		err = s.deliver(due)
 		s.unsure = err != nil
@@ -139,6 +146,23 @@ func (s *schedule) look() (due []store.Scheduled, next int64, err error) {
 	s.added = math.MaxInt64
 	s.mu.Unlock()
 	return s.storage.scheduled(from, s.storage.now(), deliverAtOnce, deliverBytes)
+}
+
+// recalling notes that a recall of a message is on its way into the store, by 1, or no longer, by −1.
+func (s *schedule) recalling(logOffset int64, by int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.recall[logOffset] += by; s.recall[logOffset] == 0 {
+		delete(s.recall, logOffset)
+	}
+}
+
+// recalled tells whether some of the messages that are due are being recalled: the store has them still, and would have them
+// delivered behind the recall.
+func (s *schedule) recalled(due []store.Scheduled) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.ContainsFunc(due, func(e store.Scheduled) bool { return s.recall[e.LogOffset] > 0 })
 }
 
 // passed notes that nothing is due before a time, but for what was added since the schedule was looked at.

@@ -269,3 +269,21 @@ func TestStopStart_keepsWhatIsStored(t *testing.T) {
 		t.Errorf("committed %d %t", offset, ok)
 	}
 }
+
+// TestSend_toATopicWithoutQueues is refused when the sender leaves the queue open, too: nobody could read it.
+func TestSend_toATopicWithoutQueues(t *testing.T) {
+	t.Parallel()
+	b := startBroker(t, broker.Config{})
+	b.CreateTopic("Empty", 0)
+	c := dialTCP(t, b, "c1")
+	for name, a := range map[string]*wire.Command{
+		"queue 0": c.send("Empty", 0, "x", "", nil), "any queue": c.send("Empty", -1, "x", "", nil), "made by this send": c.send("New", -1, "x", "", ext{"d": 0}),
+	} {
+		if a.Code == 0 {
+			t.Errorf("%s: success, %v", name, a.Ext)
+		}
+	}
+	if n := len(b.Messages("Empty")) + len(b.Messages("New")); n != 0 {
+		t.Errorf("%d messages are stored", n)
+	}
+}

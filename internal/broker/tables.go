@@ -104,5 +104,8 @@ func decodeAll[T any](stored map[string][]byte) (map[string]T, error) {
 	return all, nil
 }
 
-// joinKey makes a key of parts that hold no NUL, as names do not.
+// joinKey makes a key of parts that are keyable: with others it would be read as the key of something else, or as damaged.
 func joinKey(parts ...string) string { return strings.Join(parts, "\x00") }
+
+// keyable tells whether a name can be a part of a key.
+func keyable(name string) bool { return !strings.Contains(name, "\x00") }

@@ -50,10 +50,10 @@ func timerFault(p properties) bool {
 }
 
 // toTimer sends a message that is due in the future by way of the timer topic. What is due already is stored at once; a half
-// message waits for the end of its transaction first.
+// message waits for the end of its transaction first, and one that was given up does not go on.
 func (d *draft) toTimer(now int64) (due int64, waits bool) {
 	due, asked := timerDue(d.properties, now)
-	if !asked || due <= now || d.topic == wire.TimerTopic || d.topic == wire.HalfTopic {
+	if !asked || due <= now || d.topic == wire.TimerTopic || d.topic == wire.HalfTopic || d.topic == wire.TransCheckMaxTopic {
 		return 0, false
 	}
 	rounded := due / timerTick * timerTick

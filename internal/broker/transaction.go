@@ -35,6 +35,7 @@ func (h *half) stop() {
 // restart, and how often its producers were asked.
 type halfTable struct {
 	first, every time.Duration
+	immune       func(logOffset int64) time.Duration // for how long the producers are not to be asked yet
 	check        func(logOffset int64, times int)
 	giveUp       func(logOffset int64)
 	save         saver
@@ -78,12 +79,12 @@ func newHalfTable(c Config) *halfTable {
 	return &halfTable{first: c.TransactionTimeout, every: c.TransactionInterval, open: make(map[int64]*half)}
 }
 
-func (t *halfTable) add(logOffset int64, immunity time.Duration) {
+func (t *halfTable) add(logOffset int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	h := &half{logOffset: logOffset}
 	t.open[logOffset] = h
-	t.armLocked(h, max(t.first, immunity))
+	t.armLocked(h, t.first)
 }
 
 func (t *halfTable) armLocked(h *half, after time.Duration) {
@@ -94,8 +95,14 @@ func (t *halfTable) armLocked(h *half, after time.Duration) {
 
 // due asks the producer once more, or gives the transaction up.
 func (t *halfTable) due(h *half) {
+	left := t.immune(h.logOffset)
 	t.mu.Lock()
 	if t.open[h.logOffset] != h || !t.running {
+		t.mu.Unlock()
+		return
+	}
+	if left > 0 {
+		t.armLocked(h, left)
 		t.mu.Unlock()
 		return
 	}
@@ -168,10 +175,21 @@ func fromHalf(m *wire.Message) (*draft, error) {
 	return d, nil
 }
 
-func immunityOf(p properties) time.Duration {
-	seconds, err := strconv.Atoi(p.get(propImmunity))
-	if err != nil {
-		return 0
-	}
-	return time.Duration(seconds) * time.Second
+// immunity is how much is left of the time for which a half message asks not to have its producers asked. It counts from when
+// the message was stored, also over a restart.
+func (b *Broker) immunity(offset int64) (left time.Duration) {
+	b.quietly(func() {
+		m, ok := b.lookup(offset)
+		if !ok {
+			return
+		}
+		if _, again := m.Property(propCheckTimes); again {
+			return // It was given up once.
+		}
+		text, _ := m.Property(propImmunity)
+		if seconds, err := strconv.ParseInt(string(text), 10, 32); err == nil {
+			left = time.Duration(seconds)*time.Second - time.Duration(b.storage.now()-m.StoreMillis)*time.Millisecond
+		}
+	})
+	return left
 }

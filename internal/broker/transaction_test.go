@@ -106,3 +106,37 @@ func TestTransaction_ofATimerMessage(t *testing.T) {
 		}
 	})
 }
+
+// TestTransaction_givenUpOfATimerMessage is kept at once, and says still where the message was meant to go.
+func TestTransaction_givenUpOfATimerMessage(t *testing.T) {
+	t.Parallel()
+	c := broker.Config{TransactionTimeout: time.Second, TransactionInterval: time.Second}
+	inBubble(t, c, func(t *testing.T, b *broker.Broker, net *memnet.Network) {
+		t.Helper()
+		c := dial(t, net.DialContext, b.Address(), "c1")
+		c.send("T", 0, "x", "UNIQ_KEY\x01A\x02TRAN_MSG\x01true\x02PGROUP\x01PG\x02TIMER_DELAY_SEC\x013600\x02", ext{"f": 4})
+		pause(t, 30*time.Second)
+		m := b.Messages(wire.TransCheckMaxTopic)
+		if len(m) != 1 || m[0].Properties[wire.PropRealTopic] != "T" || b.Delayed() != 0 {
+			t.Errorf("given up: %+v, %d wait", m, b.Delayed())
+		}
+	})
+}
+
+// TestTransaction_staysImmuneOverARestart: its producers are not asked before the time that it asks for.
+func TestTransaction_staysImmuneOverARestart(t *testing.T) {
+	t.Parallel()
+	onMachine(t, broker.Config{MemberTTL: time.Hour, IdleTimeout: time.Hour}, func(t *testing.T, m *machine) {
+		t.Helper()
+		sent := time.Now()
+		m.dial(t).send("T", 0, "x", "UNIQ_KEY\x01A\x02TRAN_MSG\x01true\x02PGROUP\x01PG\x02CHECK_IMMUNITY_TIME_IN_SECONDS\x0140\x02", ext{"f": 4})
+		pause(t, 10*time.Second)
+		m.powerLoss(t)
+		c := m.dial(t)
+		producerBeat(t, c, "PG")
+		c.waitPush(wire.ReqCheckTransactionState)
+		if d := time.Since(sent); d < 40*time.Second || d > 41*time.Second {
+			t.Errorf("asked after %v", d)
+		}
+	})
+}

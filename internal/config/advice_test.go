@@ -1,6 +1,17 @@
 package config
 
-import "testing"
+import (
+	"io/fs"
+	"testing"
+)
+
+// A file that is there and may not be read has its own advice, and no invitation to make it.
+func TestAdviceOfForbiddenFiles(t *testing.T) {
+	forbidden := &fs.PathError{Op: "open", Path: "s.yaml", Err: fs.ErrPermission}
+	if got, want := instead("s.yaml", forbidden), "let this user read it, or name another file"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
 
 // What a plugin's author wrote as a sentence is not made another one.
 func TestAdviceOfPlugins(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/txtar"
 
+	"github.com/streamd/streamd/internal/broker/sql92"
 	"github.com/streamd/streamd/internal/config"
 )
 
@@ -35,7 +36,7 @@ func TestBadFiles(t *testing.T) {
 			}
 			t.Chdir(t.TempDir())
 			t.Setenv("NAMESRV_ADDR", "")
-			opts := config.Options{Strategies: []string{"averagely", "circle"}}
+			opts := config.Options{Strategies: []string{"averagely", "circle"}, SQL: readSQL}
 			want := ""
 			for _, f := range a.Files {
 				switch f.Name {
@@ -76,6 +77,11 @@ func TestBadFiles(t *testing.T) {
 			}
 		})
 	}
+}
+
+func readSQL(expression string) error {
+	_, err := sql92.Parse(expression)
+	return err
 }
 
 func writeWant(t *testing.T, path string, a *txtar.Archive, got string) {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -69,7 +70,7 @@ func describeBreach(root *node, f *field, e *jsonschema.ValidationError, ps *pro
 	switch k := e.ErrorKind.(type) {
 	case *kind.AdditionalProperties:
 		for _, key := range k.Properties {
-			unknownKey(n, at, key, ps)
+			unknownKey(n, f, e.InstanceLocation, key, ps)
 		}
 	case *kind.Required:
 		for _, key := range k.Missing {
@@ -77,10 +78,30 @@ func describeBreach(root *node, f *field, e *jsonschema.ValidationError, ps *pro
 		}
 	default:
 		if at == nil {
-			ps.add(n.pos, "", "%s is %s", name, reason(e))
+			f.at(e.InstanceLocation[:max(0, len(e.InstanceLocation)-1)]).wrongPart(n, name, reason(e), ps)
 			return
 		}
 		at.wrongValue(n, name, ps)
+	}
+}
+
+// wrongPart reports a value that has no field of its own, from the field that it is a part of.
+func (f *field) wrongPart(n *node, name, reason string, ps *problems) {
+	switch {
+	case f == nil:
+		ps.add(n.pos, "", "%s is %s", name, reason)
+	case f.kind == textMapField:
+		(&field{kind: textField, isSecret: f.isSecret}).wrongValue(n, name, ps)
+	case f.kind == serversField:
+		if n.kind != scalarNode || n.isNull() { // any other is told as an address
+			ps.add(n.pos, `"HOST:9876"`, "%s has %s among the addresses", name, n.describe())
+		}
+	case f.kind == startFromField:
+		if n.kind != scalarNode || n.isNull() || n.text == "" { // any other is told as a time
+			ps.add(n.pos, "2026-11-01T00:00:00Z", "%s is no time", name)
+		}
+	default:
+		ps.add(n.pos, "", "%s is %s", name, reason)
 	}
 }
 
@@ -121,21 +142,40 @@ var laterKeys = map[string]string{ //nolint:gochecknoglobals // a constant table
 	"chains": "chains of handlers",
 }
 
-func unknownKey(n *node, f *field, key string, ps *problems) {
-	pos := n.keyPos(key)
-	if f != nil {
-		if near := nearest(key, f.keys()); near != "" {
-			ps.add(pos, near, "unknown key %q", key)
-			return
+// unknownKey reports a key that the mapping at a path of root does not have: a misspelled one, or one of another level.
+func unknownKey(n *node, root *field, path []string, key string, ps *problems) {
+	pos, f := n.keyPos(key), root.at(path)
+	near, sure := f.like(key)
+	what, under := "", (*place)(nil)
+	if !sure {
+		what, under = root.misplaced(key, levelOf(path))
+	}
+	switch {
+	case under != nil:
+		try := under.within(levelOf(path))
+		if longer := f.longer(key); longer != "" {
+			try = longer + " here, or " + try
 		}
+		ps.add(pos, try, "unknown key %q: %s", key, what)
+		return
+	case what != "":
+		ps.add(pos, "moving it there", "unknown key %q: %s", key, what)
+		return
+	case near != "":
+		ps.add(pos, near, "unknown key %q", key)
+		return
 	}
 	if what, ok := laterKeys[key]; ok {
 		ps.add(pos, "removing the key", "unknown key %q: %s is not in this version", key, what)
 		return
 	}
 	try := ""
-	if f != nil && len(f.fields) > 0 {
+	switch {
+	case f == nil:
+	case len(f.fields) > 0:
 		try = oneOf(f.keys())
+	case f.kind == startFromField:
+		try = "timestamp: 2026-11-01T00:00:00Z"
 	}
 	ps.add(pos, try, "unknown key %q", key)
 }
@@ -157,14 +197,17 @@ func (f *field) wrongValue(n *node, name string, ps *problems) {
 			try = oneOf(f.enum)
 		}
 		ps.add(n.pos, try, "%s cannot be %s", name, shown)
+	case f.kind == serversField && n.kind == scalarNode && !n.isNull(): // told as an address
 	case f.kind == durationField:
-		ps.add(n.pos, durationHint(n), "%s: %s is no duration", name, shown)
+		ps.add(n.pos, f.durationHint(n), "%s: %s is no duration", name, shown)
 	case f.kind == sizeField:
-		ps.add(n.pos, sizeHint(n), "%s: %s is no size", name, shown)
+		ps.add(n.pos, f.sizeHint(n), "%s: %s is no size", name, shown)
 	case f.kind == startFromField:
 		ps.add(n.pos, "first, last or {timestamp: 2026-11-01T00:00:00Z}", "%s cannot be %s", name, shown)
+	case f.kind == textField && n.kind == scalarNode && n.tag != "!!str" && n.tag != "!!null" && f.isSecret:
+		ps.add(n.pos, "quotes around it", "%s must be text and is %s", name, n.describe())
 	case f.kind == textField && n.kind == scalarNode && n.tag != "!!str" && n.tag != "!!null":
-		ps.add(n.pos, strconv.Quote(n.text), "%s must be text and %s is %s", name, shown, n.describe())
+		ps.add(n.pos, f.asText(n), "%s must be text and %s is %s", name, shown, n.describe())
 	case f.kind == textField && n.kind == scalarNode && n.text == "":
 		ps.add(n.pos, "a value", "%s is empty", name)
 	case f.pattern != "":
@@ -172,6 +215,8 @@ func (f *field) wrongValue(n *node, name string, ps *problems) {
 		ps.add(n.pos, hint, "%s: %s has the wrong form", name, shown)
 	case f.kind == listField && n.kind == listNode && len(n.items) == 0:
 		ps.add(n.pos, "at least one entry", "%s is empty", name)
+	case f.kind == intField && n.tag == "!!float" && !isWhole(n.text):
+		ps.add(n.pos, "a whole number, "+f.rangeHint(), "%s: %s is no whole number", name, shown)
 	case (f.kind == intField || f.kind == numberField) && (n.tag == "!!int" || n.tag == "!!float"):
 		ps.add(n.pos, f.rangeHint(), "%s: %s is out of range", name, shown)
 	default:
@@ -234,23 +279,45 @@ func (f *field) rangeHint() string {
 	return f.max + " or less"
 }
 
-func durationHint(n *node) string {
+// asText is how a value is written that has to be text. A number where an address is wanted is a port.
+func (f *field) asText(n *node) string {
+	if f.key == "listen" && n.tag == "!!int" {
+		return strconv.Quote("127.0.0.1:" + n.text)
+	}
+	return strconv.Quote(n.text)
+}
+
+func isWhole(text string) bool {
+	v, err := strconv.ParseFloat(text, 64)
+	return err == nil && v == math.Trunc(v)
+}
+
+// durationHint is what to write for a value without a unit, if that is a duration that may stand here.
+func (f *field) durationHint(n *node) string {
 	if n.written == "" {
 		if _, err := strconv.ParseFloat(n.text, 64); err == nil && !strings.HasPrefix(n.text, "-") {
-			return n.text + "s"
+			return f.allowed(n.text+"s", "a number with a unit")
 		}
 	}
 	return "a number with ns, us, ms, s, m or h, such as 60s"
 }
 
-func sizeHint(n *node) string {
+// allowed is a hint if it stands within the field's bounds, else the bounds.
+func (f *field) allowed(hint, what string) string {
+	if value, ok := f.amount(hint); ok && !f.within(value) {
+		return what + ", " + f.rangeHint()
+	}
+	return hint
+}
+
+func (f *field) sizeHint(n *node) string {
 	if n.written == "" {
 		if v, err := strconv.ParseInt(n.text, 10, 64); err == nil && v >= 0 {
-			return Size(v).String()
+			return f.allowed(Size(v).String(), "a whole number with a unit")
 		}
 		for _, wrong := range []struct{ is, should string }{{"KB", "KiB"}, {"MB", "MiB"}, {"GB", "GiB"}, {"K", "KiB"}, {"M", "MiB"}, {"G", "GiB"}} {
 			if digits, ok := strings.CutSuffix(strings.ToUpper(n.text), wrong.is); ok {
-				return strings.TrimSpace(digits) + wrong.should
+				return f.allowed(strings.TrimSpace(digits)+wrong.should, "a whole number with a unit")
 			}
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math/big"
 	"slices"
 	"strconv"
 	"strings"
@@ -54,9 +55,19 @@ func (r Raw) describe(e *jsonschema.ValidationError, schema []byte, ps *problems
 		ps.add(r.Locate(where), "", "%s is %s, not %s", name, k.Got, oneOf(k.Want))
 	case *kind.Enum:
 		ps.add(r.Locate(where), fmt.Sprint(k.Want...), "%s has a value that is not allowed", name)
+	case *kind.Minimum:
+		ps.add(r.Locate(where), decimal(k.Want)+" or more", "%s: %s is out of range", name, decimal(k.Got))
+	case *kind.Maximum:
+		ps.add(r.Locate(where), decimal(k.Want)+" or less", "%s: %s is out of range", name, decimal(k.Got))
 	default:
 		ps.add(r.Locate(where), "", "%s: %s", name, reason(e))
 	}
+}
+
+// decimal writes a number as people do: RatString would write 1/2.
+func decimal(n *big.Rat) string {
+	f, _ := n.Float64()
+	return strconv.FormatFloat(f, 'f', -1, 64)
 }
 
 // Diagnose places what a component itself says of its config, and names the key that it speaks of: a key that is missing

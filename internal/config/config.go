@@ -15,13 +15,13 @@ type Config struct {
 	Defaults        Policies          `yaml:"defaults" doc:"What a stream leaves out is taken from here, then from the built-in default."`
 	StateDir        string            `yaml:"state_dir" default:"./state" doc:"Folder for what must outlive a restart. One streamd at a time uses it."`
 	StateEphemeral  bool              `yaml:"state_ephemeral" default:"false" doc:"Says that state_dir may be lost with the container or at a reboot. Streams with model: broadcasting keep their offsets there and refuse such a folder without it."`
-	Member          string            `yaml:"member" doc:"Name of this member in client ids; a random part is added. Empty: ip@pid#nanos. Streams with model: broadcasting need one that stays the same over restarts."`
+	Member          string            `yaml:"member" doc:"Name of this member in client ids; a random part is added. Empty: ip@pid#random. Streams with model: broadcasting need one that stays the same over restarts."`
 	Attributes      map[string]string `yaml:"attributes" doc:"What strategies may read of this member, for instance {zone: a, weight: '2'}: appended to its client ids, which is how it travels to other members."`
 	ShutdownTimeout time.Duration     `yaml:"shutdown_timeout" default:"25s" min:"0s" doc:"How long work in flight may take to finish after the first SIGTERM."`
 	Admin           Admin             `yaml:"admin" doc:"The admin listener: /metrics and /api/v1."`
 	Health          Health            `yaml:"health" doc:"The listener for probes: /livez and /readyz."`
 	Log             Log               `yaml:"log" doc:"Logs on standard error."`
-	Telemetry       Telemetry         `yaml:"telemetry" doc:"Traces and metrics. Exporters are chosen by the OTEL_ environment variables."`
+	Telemetry       Telemetry         `yaml:"telemetry" doc:"Traces, and the name that streamd gives itself in them. The OTEL_ environment variables win over these keys."`
 }
 
 // Admin is the listener for people and scrapers on this machine.
@@ -79,7 +79,7 @@ type Plugin struct {
 	Checksum  string            `yaml:"checksum" pattern:"sha256:[0-9a-f]{64}" doc:"sha256: and 64 hex digits of the file that is executed. Another file is refused."`
 	Instances int               `yaml:"instances" default:"1" min:"1" max:"64" doc:"How many processes share the work."`
 	TLS       string            `yaml:"tls" default:"auto" enum:"auto,off" doc:"auto is mutual TLS between streamd and the plugin; off relies on the private socket folder alone and is cheaper."`
-	Datapath  string            `yaml:"datapath" default:"grpc" enum:"grpc,socketpair" doc:"What messages take between streamd and the plugin. socketpair gives each lane a socket that only these two processes have, which costs less CPU; it is not encrypted, whatever tls says. A plugin that cannot take it gets grpc, and the log says so."`
+	Datapath  string            `yaml:"datapath" default:"auto" enum:"auto,grpc,socketpair" doc:"What messages take between streamd and the plugin. auto gives each lane a socket that only these two processes have, which costs less CPU than gRPC and needs no encryption, where the plugin can take it (those of the Go SDK can), else gRPC. socketpair is auto with a warning where it cannot. grpc carries them in the gRPC connection, encrypted as tls says."`
 	Env       map[string]string `yaml:"env" secret:"true" doc:"Environment of the process, besides PATH, HOME, TMPDIR, TZ, LANG and LC_*."`
 	Limits    Limits            `yaml:"limits" doc:"What the process may use."`
 
@@ -150,8 +150,8 @@ type Pull struct {
 type Window struct {
 	Messages    int  `yaml:"messages" default:"1000" min:"1" max:"1048576" doc:"Messages."`
 	Bytes       Size `yaml:"bytes" default:"16MiB" min:"64KiB" doc:"Size; one larger message still passes alone."`
-	Span        int  `yaml:"span" default:"2000" min:"1" max:"1048576" doc:"Distance of the newest from the oldest unsettled offset: what may be delivered again after a crash."`
-	StreamBytes Size `yaml:"stream_bytes" default:"64MiB" min:"64KiB" doc:"Size over all queues of the stream on this member."`
+	Span        int  `yaml:"span" default:"2000" min:"1" max:"1048576" doc:"Distance of the newest from the oldest unsettled offset, at most: what a crash repeats when one message holds the commit back."`
+	StreamBytes Size `yaml:"stream_bytes" default:"64MiB" min:"64KiB" doc:"Size over all queues of the stream on this member. When more outputs than that wait to be stored, the handler gets no more messages."`
 }
 
 // Retry says how often and when a failed message comes again.

@@ -2,7 +2,6 @@ package config
 
 import (
 	"cmp"
-	"fmt"
 	"net"
 	"net/netip"
 	"path/filepath"
@@ -26,6 +25,22 @@ type Embedded struct {
 
 	// Dev says that run --dev made it: it holds no data that anybody needs, and where its port is taken it takes the next.
 	Dev bool `yaml:"-"`
+	// Flags says that streamd broker made it of its flags.
+	Flags bool `yaml:"-"`
+}
+
+// Key is what people write to set a key: that of brokers[].embedded, or the flag of streamd broker.
+func (e *Embedded) Key(key string) string {
+	if !e.Flags {
+		return "embedded." + key
+	}
+	switch key {
+	case "data_dir":
+		return "--data"
+	case "topics":
+		return "--topic"
+	}
+	return "--" + strings.NewReplacer(".", "-", "_", "-").Replace(key)
 }
 
 // Retention bounds what an embedded broker keeps.
@@ -145,7 +160,7 @@ const maxDelayLevels = 64
 
 func checkEmbeddedAddress(e *node, taken map[string]Position, ps *problems) {
 	advertise, hasAdvertise := e.str("advertise")
-	if hasAdvertise && (!hostPort(advertise.text, true) || Wildcard(advertise.text)) {
+	if hasAdvertise && advertise.tag == "!!str" && (!hostPort(advertise.text, true) || Wildcard(advertise.text)) {
 		ps.add(advertise.pos, "the name or address of this machine, and the port", "embedded.advertise: %s is no address that a client can connect to", advertise.quoted(advertise.text))
 	}
 	if dir, ok := e.str("data_dir"); ok {
@@ -162,7 +177,7 @@ func checkEmbeddedAddress(e *node, taken map[string]Position, ps *problems) {
 	switch {
 	case !ok && e.get("listen") != nil:
 		ps.add(e.get("listen").pos, "127.0.0.1:9876", "embedded.listen is empty")
-	case !ok:
+	case !ok, listen.tag != "!!str": // told by the schema
 	case !hostPort(listen.text, false):
 		ps.add(listen.pos, "127.0.0.1:9876 or :9876", "embedded.listen: %s is no address", listen.quoted(listen.text))
 	case Wildcard(listen.text) && !hasAdvertise:
@@ -206,53 +221,6 @@ func levelsOf(root *node) {
 			retry.set("levels", own.pos, own)
 		}
 	}
-}
-
-// EmbeddedFrom makes the settings of an embedded broker out of flags, whose keys are those of brokers[].embedded. A list is
-// separated by commas; a topic is NAME or NAME:QUEUES. The error is an *InvalidError with every problem found.
-func EmbeddedFrom(flags []Flag) (*Embedded, error) {
-	spec := describeConfig().at([]string{"brokers", "0", "embedded"})
-	root, ps := newMapping(Position{}), problems{}
-	for _, f := range flags {
-		path, at := strings.Split(f.Key, "."), Position{Source: f.Name}
-		put(root, path, flagNode(spec.at(path), f.Value, at), &ps)
-	}
-	spec.settle(root)
-	if err := checkSchema(root, spec, &ps); err != nil {
-		return nil, err
-	}
-	spec.fill(root)
-	checkEmbedded(newMapping(Position{}), root, map[string]Position{}, &ps)
-	if err := ps.err(nil); err != nil {
-		return nil, err
-	}
-	e := &Embedded{}
-	if err := root.yaml().Decode(e); err != nil {
-		return nil, fmt.Errorf("decoding checked flags: %w", err)
-	}
-	return e, nil
-}
-
-func flagNode(f *field, value string, at Position) *node {
-	if f.kind != listField {
-		return outsideScalar(f, value, at)
-	}
-	list := &node{kind: listNode, pos: at}
-	for part := range strings.SplitSeq(value, ",") {
-		part = strings.TrimSpace(part)
-		if f.items.kind != objectField {
-			list.items = append(list.items, outsideScalar(f.items, part, at))
-			continue
-		}
-		name, queues, counted := strings.Cut(part, ":")
-		topic := newMapping(at)
-		topic.set("name", at, newText(name, at))
-		if counted {
-			topic.set("queues", at, outsideScalar(f.items.child("queues"), queues, at))
-		}
-		list.items = append(list.items, topic)
-	}
-	return list
 }
 
 // TopicsOf are the topics of a broker that the streams subscribe to, in the order written, each once.

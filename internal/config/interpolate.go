@@ -2,6 +2,7 @@ package config
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"strings"
@@ -70,7 +71,8 @@ func (ip *interpolator) reference(n *node, ref string) string {
 	case scheme == "file" && arg != "":
 		text, err := readSmall(arg)
 		if err != nil {
-			ip.ps.add(n.pos, "a path that this user can read", "reading %s: %v", arg, cause(err))
+			ip.ps.put(Problem{Where: n.pos, What: fmt.Sprintf("reading %s: %v", arg, cause(err)), Try: "a path that this user can read", Away: true})
+			return "${" + ref + "}" // which stands for the value in all further checks
 		}
 		return strings.TrimSuffix(strings.TrimSuffix(text, "\n"), "\r")
 	}

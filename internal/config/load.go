@@ -20,6 +20,8 @@ type Options struct {
 	Flags    []Flag
 	// Strategies are the names allocation.strategy may have; empty = not checked.
 	Strategies []string
+	// SQL reads an expression of subscribe[].sql as the embedded broker does, and says what is wrong with it; nil = not checked.
+	SQL func(expression string) error
 	// Dev, when set, replaces the brokers by embedded ones. No file need be given then, and no stream.
 	Dev *Dev
 }
@@ -33,6 +35,8 @@ type Loaded struct {
 	Secrets []string
 	// Replaced says, for people, which brokers Options.Dev replaced.
 	Replaced []string
+	// Warnings are what is wrong for all that is known here, and the brokers' to judge.
+	Warnings []Problem
 
 	root   *node
 	spec   *field
@@ -78,7 +82,9 @@ func Load(opts Options) (*Loaded, error) {
 			e.Dev = opts.Dev != nil
 		}
 	}
-	return &Loaded{Config: cfg, Files: order, Secrets: secrets(root, spec), Replaced: replaced, root: root, spec: spec}, nil
+	return &Loaded{
+		Config: cfg, Files: order, Secrets: secrets(root, spec), Replaced: replaced, Warnings: inOrder(ps.warnings, order), root: root, spec: spec,
+	}, nil
 }
 
 // build turns merged nodes into a complete and checked tree. It returns what opts.Dev replaced.
@@ -101,7 +107,7 @@ func build(root *node, spec *field, opts Options, ps *problems) (replaced []stri
 		replaced = replaceBrokers(root, opts.Dev)
 	}
 	complete(root, spec)
-	checkMeaning(root, opts.Strategies, ps)
+	checkMeaning(root, opts, ps)
 	return replaced, nil
 }
 
@@ -111,7 +117,7 @@ func expand(paths []string) ([]string, error) {
 	for _, p := range paths {
 		info, err := os.Stat(p)
 		if err != nil {
-			return nil, &UnreadableError{p, cause(err)}
+			return nil, &UnreadableError{p, cause(err), instead(p, err)}
 		}
 		if !info.IsDir() {
 			files = append(files, p)
@@ -119,7 +125,7 @@ func expand(paths []string) ([]string, error) {
 		}
 		entries, err := os.ReadDir(p)
 		if err != nil {
-			return nil, &UnreadableError{p, cause(err)}
+			return nil, &UnreadableError{p, cause(err), unread(err)}
 		}
 		found := len(files)
 		for _, e := range entries {
@@ -129,13 +135,32 @@ func expand(paths []string) ([]string, error) {
 			}
 		}
 		if len(files) == found {
-			return nil, &UnreadableError{p, errNoFiles}
+			return nil, &UnreadableError{p, errNoFiles, "write -c with a file, or put one there"}
 		}
 	}
 	return files, nil
 }
 
 var errNoFiles = errors.New("the directory holds no *.yaml file")
+
+// instead says what to do about a path that cannot be opened.
+func instead(path string, err error) string {
+	if !errors.Is(err, fs.ErrNotExist) {
+		return unread(err)
+	}
+	if ext := filepath.Ext(path); ext != ".yaml" && ext != ".yml" {
+		return "write -c with a file or directory that is there"
+	}
+	return "write -c with a file that is there, or make it: streamd init --file " + path
+}
+
+// unread says what to do about a path that is there and cannot be read.
+func unread(err error) string {
+	if errors.Is(err, fs.ErrPermission) {
+		return "let this user read it, or name another file"
+	}
+	return ""
+}
 
 // cause takes the path out of a file error, whose text names it already.
 func cause(err error) error {
@@ -155,7 +180,7 @@ func readAll(files, overlays []string, ps *problems) (*node, error) {
 	read := func(file string, apply func(n *node)) error {
 		text, err := os.ReadFile(file)
 		if err != nil {
-			return &UnreadableError{file, cause(err)}
+			return &UnreadableError{file, cause(err), unread(err)}
 		}
 		if n := parse(file, text, ps); n != nil {
 			apply(n)

@@ -179,6 +179,24 @@ func TestComponentSchema(t *testing.T) {
 	}
 }
 
+func TestComponentSchema_range(t *testing.T) {
+	path := write(t, "s.yaml", strings.Replace(minimal, "[{name: billing}]", "[{name: billing, config: {least: -4, most: 0.75}}]", 1))
+	h := load(t, config.Options{Paths: []string{path}}).Config.Handlers[0]
+	got, err := h.Config.Check([]byte(`{"type":"object","properties":{"least":{"type":"integer","minimum":0},"most":{"type":"number","maximum":0.5}}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := ""
+	for _, p := range got {
+		text += p.String() + "\n"
+	}
+	for _, want := range []string{": least: -4 is out of range; try 0 or more\n", ": most: 0.75 is out of range; try 0.5 or less\n"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+}
+
 func TestDirectoriesAndOverlay(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{

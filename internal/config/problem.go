@@ -32,6 +32,7 @@ type Problem struct {
 	What  string
 	Try   string // may be empty
 	Said  bool   // Try is a plugin's own advice
+	Away  bool   // the config is right, and a file that it names cannot be read: it may come
 }
 
 // String is one line: "file:line:col: what; try ...", or "; write ...", "; keep ..." where that is plainer.
@@ -69,6 +70,10 @@ func advice(hint string) string {
 		return "write " + hint
 	case first == "removing":
 		return "remove " + strings.Replace(rest, ", or ", ", or write ", 1)
+	case first == "moving":
+		return "move " + rest
+	case first == "correcting":
+		return "correct " + rest
 	case first == "setting":
 		return "set " + strings.Replace(rest, ", or ", ", or write ", 1)
 	}
@@ -87,27 +92,43 @@ func (e *InvalidError) Error() string {
 	return strings.Join(lines, "\n")
 }
 
+// Away tells that nothing is wrong but files that cannot be read: the same config may work later.
+func (e *InvalidError) Away() bool {
+	return !slices.ContainsFunc(e.Problems, func(p Problem) bool { return !p.Away })
+}
+
 // UnreadableError says that a file named on the command line could not be read: a fault of the environment, not of the
 // configuration.
 type UnreadableError struct {
 	Path string
 	Err  error
+	Try  string // what to do about it; may be empty
 }
 
-// Error says which file and why.
-func (e *UnreadableError) Error() string { return fmt.Sprintf("reading config %s: %v", e.Path, e.Err) }
+// Error says which file, why, and what to do.
+func (e *UnreadableError) Error() string {
+	text := fmt.Sprintf("reading config %s: %v", e.Path, e.Err)
+	if e.Try != "" {
+		text += "; " + e.Try
+	}
+	return text
+}
 
 // Unwrap gives the cause.
 func (e *UnreadableError) Unwrap() error { return e.Err }
 
 // problems collects faults, each place and text once.
 type problems struct {
-	list []Problem
-	seen map[Problem]bool
+	list     []Problem
+	warnings []Problem
+	seen     map[Problem]bool
 }
 
 func (ps *problems) add(where Position, try, format string, args ...any) {
-	p := Problem{Where: where, What: fmt.Sprintf(format, args...), Try: try}
+	ps.put(Problem{Where: where, What: fmt.Sprintf(format, args...), Try: try})
+}
+
+func (ps *problems) put(p Problem) {
 	if ps.seen[p] {
 		return
 	}
@@ -126,16 +147,24 @@ func (ps *problems) err(order []string) error {
 	return &InvalidError{Problems: ps.sorted(order)}
 }
 
-func (ps *problems) sorted(order []string) []Problem {
+// warn notes what is no fault of the config for certain.
+func (ps *problems) warn(where Position, try, format string, args ...any) {
+	ps.warnings = append(ps.warnings, Problem{Where: where, What: fmt.Sprintf(format, args...), Try: try})
+}
+
+func (ps *problems) sorted(order []string) []Problem { return inOrder(ps.list, order) }
+
+// inOrder sorts by the order of the sources, then of the lines.
+func inOrder(list []Problem, order []string) []Problem {
 	rank := make(map[string]int, len(order))
 	for i, s := range order {
 		if _, ok := rank[s]; !ok {
 			rank[s] = i - len(order) // before all that are no files
 		}
 	}
-	slices.SortStableFunc(ps.list, func(a, b Problem) int {
+	slices.SortStableFunc(list, func(a, b Problem) int {
 		x, y := a.Where, b.Where
 		return cmp.Or(rank[x.Source]-rank[y.Source], x.Compare(y))
 	})
-	return ps.list
+	return list
 }

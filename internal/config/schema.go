@@ -111,7 +111,7 @@ func startFromSchema(s map[string]any) {
 	s["type"] = []string{"string", "object"}
 	s["pattern"] = "^(first|last)$"
 	s["properties"] = map[string]any{"timestamp": map[string]any{
-		"type": "string", "description": "RFC 3339, for instance 2026-11-01T00:00:00Z.",
+		"type": "string", "minLength": 1, "description": "RFC 3339, for instance 2026-11-01T00:00:00Z.",
 	}}
 	s["required"] = []string{"timestamp"}
 	s["additionalProperties"] = false

@@ -15,7 +15,7 @@ import (
 
 // checkMeaning reports what no schema sees: missing references, contradictions, names RocketMQ refuses. It works on nodes,
 // so that it says all it can even when other parts of the tree are wrong.
-func checkMeaning(root *node, strategies []string, ps *problems) {
+func checkMeaning(root *node, opts Options, ps *problems) {
 	for _, section := range []string{"brokers", "plugins", "handlers", "streams"} {
 		duplicateNames(root, section, ps)
 	}
@@ -29,7 +29,7 @@ func checkMeaning(root *node, strategies []string, ps *problems) {
 	}
 	groups := map[[2]string]Position{}
 	for _, s := range root.list("streams") {
-		checkStream(root, s, strategies, groups, ps)
+		checkStream(root, s, opts, groups, ps)
 	}
 }
 
@@ -91,7 +91,7 @@ func checkListeners(root *node, ps *problems) {
 			continue
 		}
 		*l.n = n
-		if !hostPort(n.text, false) {
+		if n.tag == "!!str" && !hostPort(n.text, false) { // a number is told by the schema
 			ps.add(n.pos, "127.0.0.1:8420 or :8420", "%s.listen: %s is no address", l.section, n.quoted(n.text))
 		}
 	}
@@ -171,7 +171,7 @@ func reference(root, it *node, what, key, section string, ps *problems) {
 	}
 }
 
-func checkStream(root, s *node, strategies []string, groups map[[2]string]Position, ps *problems) {
+func checkStream(root, s *node, opts Options, groups map[[2]string]Position, ps *problems) {
 	reference(root, s, "stream", "broker", "brokers", ps)
 	reference(root, s, "stream", "handler", "handlers", ps)
 	if g, ok := s.str("group"); ok {
@@ -181,10 +181,11 @@ func checkStream(root, s *node, strategies []string, groups map[[2]string]Positi
 		checkTopic(o, ps)
 	}
 	topics := map[string]Position{}
+	sql := sqlOf(root, s, opts.SQL)
 	for _, sub := range s.list("subscribe") {
-		checkSubscription(sub, topics, ps)
+		checkSubscription(sub, sql, topics, ps)
 	}
-	checkAllocation(root, s, strategies, ps)
+	checkAllocation(root, s, opts.Strategies, ps)
 	checkBroadcasting(root, s, ps)
 	checkBounds(s, ps)
 	checkLoss(s, ps)
@@ -218,8 +219,8 @@ func checkTopic(t *node, ps *problems) {
 	}
 }
 
-func checkSubscription(sub *node, topics map[string]Position, ps *problems) {
-	checkFilter(sub, ps)
+func checkSubscription(sub *node, sql sqlReader, topics map[string]Position, ps *problems) {
+	checkFilter(sub, sql, ps)
 	if t, ok := sub.str("topic"); ok {
 		checkTopic(t, ps)
 		if strings.HasPrefix(t.text, "%RETRY%") {

@@ -41,6 +41,8 @@ func addressHint(n *node, a string) string {
 	switch {
 	case strings.Contains(a, "://"):
 		return "http://HOST:8080/rocketmq/nsaddr, or HOST:9876"
+	case n.written == "" && strings.Trim(a, "0123456789") == "":
+		return "HOST:" + a
 	case n.written == "" && !strings.Contains(a, ":"):
 		return a + ":9876"
 	}

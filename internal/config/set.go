@@ -1,6 +1,9 @@
 package config
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // step is one part of a --set path: a key, and the name of an entry when the key is a list.
 type step struct {
@@ -58,13 +61,12 @@ func applySet(root *node, f *field, sets []string, ps *problems) map[string]*nod
 
 // applyOne walks tree and fields together. It returns the value when it belongs to the layers instead of the tree.
 func applyOne(root *node, f *field, path []step, value string, pos Position, ps *problems) (*node, *field) {
-	n, inList := root, false
+	spec, n, inList := f, root, false
 	for i, st := range path {
 		c := f.child(st.key)
 		opaque := f != nil && (f.kind == rawField || f.kind == textMapField) || f == nil
 		if c == nil && !opaque {
-			near := nearest(st.key, f.keys())
-			ps.add(pos, near, "unknown key %q", st.key)
+			unknownSetKey(spec, f, path[:i+1], pos, ps)
 			return nil, nil
 		}
 		if i == len(path)-1 && !st.hasName {
@@ -89,6 +91,34 @@ func applyOne(root *node, f *field, path []step, value string, pos Position, ps 
 	}
 	ps.add(pos, "a key below the entry", "an entry is no scalar")
 	return nil, nil
+}
+
+// unknownSetKey reports the last step of a path, which f does not have.
+func unknownSetKey(spec, f *field, path []step, pos Position, ps *problems) {
+	last := len(path) - 1
+	key := path[last].key
+	near, sure := f.like(key)
+	if sure {
+		ps.add(pos, near, "unknown key %q", key)
+		return
+	}
+	var level, given []string
+	for _, st := range path[:last] {
+		if st.hasName {
+			level, given = append(level, st.key+"[]"), append(given, st.key+"["+st.name+"]")
+		} else {
+			level, given = append(level, st.key), append(given, st.key)
+		}
+	}
+	switch what, under := spec.misplaced(key, level); {
+	case under != nil:
+		rest := strings.ReplaceAll(strings.Join(slices.Concat(under.path[len(level):], []string{under.key}), "."), "[]", "[NAME]")
+		ps.add(pos, strings.Join(append(given, rest), ".")+"=…", "unknown key %q: %s", key, what)
+	case what != "":
+		ps.add(pos, "", "unknown key %q: %s", key, what)
+	default:
+		ps.add(pos, near, "unknown key %q", key)
+	}
 }
 
 func setScalar(n *node, c *field, key, value string, pos Position, inList bool, ps *problems) (*node, *field) {

@@ -170,11 +170,11 @@ func (b *brokers) reread() error {
 	return errors.Join(errs...)
 }
 
-// rekey makes the clients sign with the secrets of c from the next request on.
+// rekey makes the clients sign with the keys of c from the next request on.
 func (b *brokers) rekey(c *config.Config) {
 	for i := range c.Brokers {
 		entry := &c.Brokers[i]
-		if proof := b.trusts[entry.Name]; proof != nil && entry.AccessKey != "" {
+		if proof := b.trusts[entry.Name]; proof != nil {
 			proof.use(entry)
 		}
 	}

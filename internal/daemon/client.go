@@ -21,22 +21,38 @@ func ClientConfig(b *config.Broker, log *slog.Logger) (rocketmq.Config, error) {
 // trust is what a client proves itself and its cluster by, and what may change while it runs.
 type trust struct {
 	files *clientFiles // nil without TLS
-	keys  atomic.Pointer[func(*wire.Command) error]
+	keys  atomic.Pointer[keys]
+}
+
+// keys are an account and what signs for it. Without an account nothing is signed.
+type keys struct {
+	account string
+	sign    func(*wire.Command) error
 }
 
 // use takes other keys from the next request on.
 func (t *trust) use(b *config.Broker) {
-	sign := rocketmq.Signer(b.AccessKey, b.SecretKey)
-	t.keys.Store(&sign)
+	k := &keys{account: b.AccessKey}
+	if k.account != "" {
+		k.sign = rocketmq.Signer(b.AccessKey, b.SecretKey)
+	}
+	t.keys.Store(k)
+}
+
+func (t *trust) account() string { return t.keys.Load().account }
+
+func (t *trust) sign(cmd *wire.Command) error {
+	if k := t.keys.Load(); k.sign != nil {
+		return k.sign(cmd)
+	}
+	return nil
 }
 
 func clientConfig(b *config.Broker, log *slog.Logger) (rocketmq.Config, *trust, error) {
 	c := rocketmq.Config{NameServers: b.Servers(), Logger: log, Namespace: b.Namespace, NamespaceV2: b.NamespaceV2, ShortHeartbeats: b.HeartbeatV2}
 	t := &trust{}
-	if b.AccessKey != "" {
-		t.use(b)
-		c.Account, c.Sign = b.AccessKey, func(cmd *wire.Command) error { return (*t.keys.Load())(cmd) }
-	}
+	t.use(b)
+	c.Account, c.Sign = t.account, t.sign
 	var err error
 	if t.files, err = newClientFiles(b, log); err != nil {
 		return c, nil, exitcode.With(fileFault(err), fmt.Errorf("tls of broker %s: %w", b.Name, err))

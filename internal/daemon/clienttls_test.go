@@ -60,7 +60,7 @@ func TestClientFilesAreReadAtEachConnection(t *testing.T) {
 	}
 }
 
-// A reload takes another secret: the next request is signed with it.
+// A reload takes other keys: the next request is signed with them, or not at all.
 func TestRekey(t *testing.T) {
 	entry := &config.Broker{Name: "main", NameServers: []string{"mq:9876"}, AccessKey: "app", SecretKey: "old-secret"}
 	c, proof, err := clientConfig(entry, slog.New(slog.DiscardHandler))
@@ -75,7 +75,7 @@ func TestRekey(t *testing.T) {
 		}
 		return cmd.Ext.Get("Signature")
 	}
-	if signed(c.Sign) != signed(rocketmq.Signer("app", "old-secret")) || c.Account != "app" {
+	if signed(c.Sign) != signed(rocketmq.Signer("app", "old-secret")) || c.Account() != "app" {
 		t.Error("signed with something else")
 	}
 	b := &brokers{trusts: map[string]*trust{"main": proof}}
@@ -85,8 +85,21 @@ func TestRekey(t *testing.T) {
 	if signed(c.Sign) != signed(rocketmq.Signer("app", "new-secret")) {
 		t.Error("the new secret is not used")
 	}
+	other := next
+	other.AccessKey = "app-2"
+	b.rekey(&config.Config{Brokers: []config.Broker{other}})
+	if signed(c.Sign) != signed(rocketmq.Signer("app-2", "new-secret")) || c.Account() != "app-2" {
+		t.Error("the new account is not used")
+	}
+	bare := other
+	bare.AccessKey, bare.SecretKey = "", ""
+	b.rekey(&config.Config{Brokers: []config.Broker{bare}})
+	if signed(c.Sign) != "" || c.Account() != "" {
+		t.Error("still signed")
+	}
+	next = other
 	old, changed := &config.Config{Brokers: []config.Broker{*entry}}, &config.Config{Brokers: []config.Broker{next}}
 	if keys := needsRestart(old, changed); len(keys) > 0 || sameConfig(old, changed) {
-		t.Errorf("another secret needs a restart: %v", keys)
+		t.Errorf("other keys need a restart: %v", keys)
 	}
 }

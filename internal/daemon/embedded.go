@@ -3,7 +3,6 @@ package daemon
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net"
 	"slices"
@@ -61,13 +60,13 @@ func listenBroker(ctx context.Context, address string, dev bool) (net.Listener, 
 	return (&net.ListenConfig{}).Listen(ctx, "tcp", address) //nolint:wrapcheck // the broker says what it listens for
 }
 
-// plainly says what to do about an address; the store says it of its folder.
+// plainly says what to do about an address, or a folder that is none; the store says it of its other faults.
 func plainly(err error, e *config.Embedded) error {
-	switch {
-	case errors.Is(err, syscall.EADDRINUSE):
-		return fmt.Errorf("%w; another process has that port: stop it, or listen on another one", err)
-	case errors.Is(err, syscall.EADDRNOTAVAIL):
-		return fmt.Errorf("%w; this machine does not have the address of %s: listen on one that it has", err, e.Listen)
+	if _, network := errors.AsType[*net.OpError](err); network {
+		return advised(err, aboutPort(err, e.Key("listen"), e.Listen))
+	}
+	if errors.Is(err, syscall.ENOTDIR) {
+		return advised(err, aboutFolder(err, e.Key("data_dir")))
 	}
 	return err
 }

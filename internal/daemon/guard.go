@@ -11,6 +11,7 @@ import (
 	"github.com/streamd/streamd/internal/broker/acl"
 	"github.com/streamd/streamd/internal/config"
 	"github.com/streamd/streamd/internal/exitcode"
+	"github.com/streamd/streamd/internal/plain"
 	"github.com/streamd/streamd/internal/rocketmq/wire"
 )
 
@@ -35,17 +36,31 @@ func (g *guard) read() error {
 	)
 	if g.config.ACL != "" {
 		if rules, err = acl.Read(g.config.ACL); err != nil {
-			return exitcode.With(fileFault(err), err)
+			return exitcode.With(fileFault(err), advised(err, aboutFile(err, g.config.Key("acl"))))
 		}
 	}
 	if g.config.TLS != nil {
 		if secure, err = serverTLS(g.config.TLS); err != nil {
-			return exitcode.With(fileFault(err), err)
+			return exitcode.With(fileFault(err), advised(err, g.aboutTLS(err)))
 		}
 	}
 	g.rules.Store(rules)
 	g.tls.Store(secure)
 	return nil
+}
+
+// aboutTLS is what to do about a file of the broker's own certificate, or of its clients' authorities.
+func (g *guard) aboutTLS(err error) string {
+	key := "tls.cert"
+	if file, ok := errors.AsType[*fs.PathError](err); ok {
+		switch file.Path {
+		case g.config.TLS.Key:
+			key = "tls.key"
+		case g.config.TLS.ClientCA:
+			key = "tls.client_ca"
+		}
+	}
+	return aboutFile(err, g.config.Key(key))
 }
 
 // fileFault is the exit code of a file that cannot be used: one that cannot be read is the environment's fault.
@@ -71,6 +86,9 @@ func serverTLS(c *config.ServerTLS) (*tls.Config, error) {
 	return out, nil
 }
 
+// whereAccountsAre follows the words of RocketMQ 5 in a refusal: there they would mean ACL 2.0, which mqadmin changes.
+const whereAccountsAre = " This broker has its accounts in the file that its acl names."
+
 // access is broker.Config.Access; nil when everybody may do everything.
 func (g *guard) access() func(netip.Addr, *wire.Command) (string, bool) {
 	if g.config.ACL == "" {
@@ -78,7 +96,7 @@ func (g *guard) access() func(netip.Addr, *wire.Command) (string, bool) {
 	}
 	return func(from netip.Addr, cmd *wire.Command) (string, bool) {
 		if refused := g.rules.Load().Check(from, cmd); refused != nil {
-			return refused.Remark, false
+			return refused.Remark + whereAccountsAre, false
 		}
 		return "", true
 	}
@@ -99,9 +117,9 @@ func (g *guard) secure() *tls.Config {
 func (g *guard) describe() string {
 	switch {
 	case g.config.ACL != "" && g.config.TLS != nil:
-		return fmt.Sprintf("access control with %d accounts, TLS", g.rules.Load().Accounts())
+		return "access control with " + plain.Count(g.rules.Load().Accounts(), "account") + ", TLS"
 	case g.config.ACL != "":
-		return fmt.Sprintf("access control with %d accounts", g.rules.Load().Accounts())
+		return "access control with " + plain.Count(g.rules.Load().Accounts(), "account")
 	case g.config.TLS != nil:
 		return "TLS"
 	}

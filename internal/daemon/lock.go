@@ -26,13 +26,13 @@ type stateLock struct{ file *os.File }
 func lockState(dir string) (*stateLock, error) {
 	for _, sub := range []string{telemetryDir, failuresDir} {
 		if err := os.MkdirAll(filepath.Join(dir, sub), 0o750); err != nil {
-			return nil, exitcode.With(exitcode.Environment, fmt.Errorf("making state_dir: %w; write a path that this user may write to", err))
+			return nil, exitcode.With(exitcode.Environment, advised(fmt.Errorf("making state_dir: %w", err), aboutFolder(err, "state_dir")))
 		}
 	}
 	path := filepath.Join(dir, "lock")
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o640)
 	if err != nil {
-		return nil, exitcode.With(exitcode.Environment, fmt.Errorf("locking state_dir: %w", err))
+		return nil, exitcode.With(exitcode.Environment, advised(fmt.Errorf("locking state_dir: %w", err), aboutFolder(err, "state_dir")))
 	}
 	if err := filelock.Take(f); err != nil {
 		return nil, exitcode.With(exitcode.Environment, errors.Join(inUse(f, dir, err), f.Close()))

@@ -266,12 +266,16 @@ func TestReloadTellsWhatDiffers(t *testing.T) {
 	}
 	next := parse(t, strings.ReplaceAll(base, "127.0.0.1:9876", "other:9876")+
 		"state_dir: x\nmember: m\nattributes: {a: b}\nadmin: {listen: ':1'}\nhealth: {listen: ':2'}\nlog: {format: json, level: debug}\ntelemetry: {service_name: x}\nshutdown_timeout: 1s\n")
-	want := []string{"state_dir", "member", "attributes", "admin", "health.listen", "log.format", "telemetry", "brokers[main].name_servers"}
+	want := []string{"state_dir", "member", "attributes", "log.format", "admin.listen", "health.listen", "telemetry.service_name", "brokers[main].name_servers"}
 	if got := needsRestart(old, next); !slices.Equal(got, want) {
 		t.Errorf("needs a restart: %v, want %v", got, want)
 	}
 	if got := needsRestart(old, old); len(got) > 0 {
 		t.Errorf("nothing changed and %v needs a restart", got)
+	}
+	deep := parse(t, base+"admin: {token: x}\ntelemetry: {traces: {sample_ratio: 1}}\n")
+	if got := needsRestart(old, deep); !slices.Equal(got, []string{"admin.token", "telemetry.traces.sample_ratio"}) {
+		t.Errorf("needs a restart: %v", got)
 	}
 }
 

@@ -167,7 +167,9 @@ func (s *pluginSet) change(ctx context.Context, c, old *config.Config) (undo fun
 	t := &transition{set: s}
 	t.later(func(context.Context) { s.wanted.Store(old) })
 	if err := t.forward(ctx, c, old); err != nil {
-		t.back(context.WithoutCancel(ctx))
+		if ctx.Err() == nil { // else streamd stops: its drain is not to wait for old versions that come up again
+			t.back(context.WithoutCancel(ctx))
+		}
 		return nil, err
 	}
 	return t.back, nil

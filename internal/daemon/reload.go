@@ -23,42 +23,59 @@ func needsRestart(old, c *config.Config) []string {
 		{"state_dir", old.StateDir == c.StateDir},
 		{"member", old.Member == c.Member},
 		{"attributes", maps.Equal(old.Attributes, c.Attributes)},
-		{"admin", old.Admin == c.Admin},
-		{"health.listen", old.Health == c.Health},
 		{"log.format", old.Log.Format == c.Log.Format},
-		{"telemetry", old.Telemetry == c.Telemetry},
 	} {
 		if !k.same {
 			keys = append(keys, k.key)
 		}
 	}
+	keys = append(keys, changedKeys("admin", old.Admin, c.Admin)...)
+	keys = append(keys, changedKeys("health", old.Health, c.Health)...)
+	keys = append(keys, changedKeys("telemetry", old.Telemetry, c.Telemetry)...)
 	for _, b := range c.Brokers {
 		i := slices.IndexFunc(old.Brokers, func(o config.Broker) bool { return o.Name == b.Name })
 		if i < 0 {
 			continue
 		}
-		switch o := &old.Brokers[i]; {
-		case !slices.Equal(o.NameServers, b.NameServers):
-			keys = append(keys, "brokers["+b.Name+"].name_servers")
-		case !sameEmbedded(o.Embedded, b.Embedded):
-			keys = append(keys, "brokers["+b.Name+"].embedded")
-		case o.AccessKey != b.AccessKey || !reflect.DeepEqual(o.TLS, b.TLS) || o.Namespace != b.Namespace || o.NamespaceV2 != b.NamespaceV2:
-			keys = append(keys, "brokers["+b.Name+"].access_key, tls or namespace")
-		case o.HeartbeatV2 != b.HeartbeatV2:
-			keys = append(keys, "brokers["+b.Name+"].heartbeat_v2")
-		}
+		keys = append(keys, changedKeys("brokers["+b.Name+"]", fixed(old.Brokers[i]), fixed(b))...)
 	}
 	return keys
 }
 
-// sameEmbedded compares all but the topics, which a running broker can be given more of.
-func sameEmbedded(a, b *config.Embedded) bool {
-	if a == nil || b == nil {
-		return a == b
+// fixed is what cannot change of a broker that runs: all but its keys, and the topics of an embedded one, which can be given
+// more.
+func fixed(b config.Broker) config.Broker {
+	b.AccessKey, b.SecretKey = "", ""
+	if b.Embedded != nil {
+		e := *b.Embedded
+		e.Topics = nil
+		b.Embedded = &e
 	}
-	x, y := *a, *b
-	x.Topics, y.Topics = nil, nil
-	return reflect.DeepEqual(x, y)
+	return b
+}
+
+// changedKeys names the keys of a section that differ.
+func changedKeys(name string, old, next any) []string {
+	return changedBelow(name, reflect.ValueOf(old), reflect.ValueOf(next))
+}
+
+func changedBelow(name string, a, b reflect.Value) []string {
+	if a.Kind() == reflect.Pointer && !a.IsNil() && !b.IsNil() {
+		a, b = a.Elem(), b.Elem()
+	}
+	if a.Kind() != reflect.Struct {
+		if reflect.DeepEqual(a.Interface(), b.Interface()) {
+			return nil
+		}
+		return []string{name}
+	}
+	var keys []string
+	for i := range a.NumField() {
+		if key := a.Type().Field(i).Tag.Get("yaml"); key != "-" {
+			keys = append(keys, changedBelow(name+"."+key, a.Field(i), b.Field(i))...)
+		}
+	}
+	return keys
 }
 
 // errUnchanged says that a reload found what is in force already.
@@ -72,6 +89,8 @@ func (d *daemon) reload(ctx context.Context) error {
 		return err
 	}
 	old, c := d.loaded.Load().Config, loaded.Config
+	// Plugins that come speak before the config is in force, those that go speak after it, and so does a refusal.
+	d.logging.learn(slices.Concat(d.loaded.Load().Secrets, loaded.Secrets))
 	if keys := needsRestart(old, c); len(keys) > 0 {
 		return fmt.Errorf("%s changed: that needs a restart; nothing was applied", strings.Join(keys, ", "))
 	}
@@ -81,14 +100,19 @@ func (d *daemon) reload(ctx context.Context) error {
 	if err := d.brokers.reread(); err != nil {
 		return err
 	}
+	d.plugins.host.Retry() // whoever reloads may have mended what a plugin failed of, with the config as it was
 	if sameConfig(old, c) {
 		return errUnchanged
 	}
+	d.warnOf(loaded)
 	next, undo, err := d.prepare(ctx, old, c)
 	if err != nil {
 		return err
 	}
 	if err := d.engine.Apply(ctx, next); err != nil {
+		if ctx.Err() != nil {
+			return err // streamd stops, and gives back whatever there is
+		}
 		undo(context.WithoutCancel(ctx))
 		return errors.Join(err, d.brokers.keep(context.WithoutCancel(ctx), old))
 	}

@@ -33,8 +33,8 @@ const tick = 250 * time.Millisecond
 // errStopped is the cause that ends a start or a reload when a stop is asked for.
 var errStopped = errors.New("streamd is stopping")
 
-// Run starts streamd and returns when it has stopped: nil after a clean drain. Errors carry their exit code. The end of
-// ctx is a first signal.
+// Run starts streamd and returns when it has stopped: nil after a clean drain. Errors carry their exit code; a *LoggedError
+// among them stands in the log already. The end of ctx is a first signal.
 func Run(ctx context.Context, o Options) error {
 	loaded, err := o.Load()
 	if err != nil {
@@ -49,7 +49,15 @@ func Run(ctx context.Context, o Options) error {
 	d := &daemon{options: o, logging: logging, log: logging.Logger, started: time.Now(), asks: make(chan chan<- error)}
 	d.loaded.Store(loaded)
 	d.beat.Store(d.started.UnixNano())
+	d.warnOf(loaded)
 	return logging.cleanErr(d.run(ctx))
+}
+
+// warnOf tells what of a config only the brokers can judge.
+func (d *daemon) warnOf(loaded *config.Loaded) {
+	for _, w := range loaded.Warnings {
+		d.log.Warn("the config may be wrong", "problem", w.String())
+	}
 }
 
 // run is the loop: it starts, waits for signals, and stops.
@@ -187,11 +195,20 @@ func (d *daemon) stop(s os.Signal, cancel context.CancelCauseFunc, starting, rel
 func (d *daemon) concluded(err error, took time.Duration) error {
 	if err != nil {
 		d.log.Error("stopped, not cleanly", "error", err, "after", took.Round(time.Millisecond).String())
-		return fmt.Errorf("stopping: %w", err)
+		return &LoggedError{fmt.Errorf("stopping: %w", err)}
 	}
 	d.log.Info("stopped", "after", took.Round(time.Millisecond).String())
 	return nil
 }
+
+// LoggedError is an error of Run that the log has told.
+type LoggedError struct{ err error }
+
+// Error says what the log does.
+func (e *LoggedError) Error() string { return e.err.Error() }
+
+// Unwrap gives the cause.
+func (e *LoggedError) Unwrap() error { return e.err }
 
 // progress tells what a drain waits for.
 func (d *daemon) progress() {

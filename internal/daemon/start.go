@@ -142,7 +142,7 @@ func (d *daemon) listen(ctx context.Context, c *config.Config) error {
 	if c.Admin.Listen != "" {
 		l, err := listenNear(ctx, c.Admin.Listen)
 		if err != nil {
-			return fmt.Errorf("opening the admin listener: %w", err)
+			return advised(fmt.Errorf("opening the admin listener: %w", err), aboutPort(err, "admin.listen", c.Admin.Listen))
 		}
 		s := serveHTTP(l, admin.Handler(d.adminSources(c)), d.log)
 		d.later("closing the admin listener", func(context.Context) error { return s.Close() }) //nolint:contextcheck // has its own limit
@@ -160,7 +160,7 @@ func (d *daemon) listen(ctx context.Context, c *config.Config) error {
 	}
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", c.Health.Listen)
 	if err != nil {
-		return exitcode.With(exitcode.Environment, fmt.Errorf("opening the health listener: %w", err))
+		return exitcode.With(exitcode.Environment, advised(fmt.Errorf("opening the health listener: %w", err), aboutPort(err, "health.listen", c.Health.Listen)))
 	}
 	s := serveHTTP(l, admin.HealthHandler(admin.Health{Alive: d.aliveErr, Ready: d.unready}), d.log)
 	d.later("closing the health listener", func(context.Context) error { return s.Close() }) //nolint:contextcheck // as above

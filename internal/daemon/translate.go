@@ -14,7 +14,18 @@ import (
 func pluginSpec(p *config.Plugin) pluginhost.PluginSpec {
 	return pluginhost.PluginSpec{
 		Name: p.Name, Command: p.Command, Checksum: p.Checksum, Instances: p.Instances, Env: p.Env,
-		TLSOff: p.TLS == "off", Sockets: p.Datapath == "socketpair", Memory: int64(p.Limits.Memory), StartTimeout: p.StartTimeout,
+		TLSOff: p.TLS == "off", Datapath: datapath(p.Datapath), Memory: int64(p.Limits.Memory), StartTimeout: p.StartTimeout,
+	}
+}
+
+func datapath(name string) pluginhost.Datapath {
+	switch name {
+	case "grpc":
+		return pluginhost.DatapathGRPC
+	case "socketpair":
+		return pluginhost.DatapathSocketPair
+	default:
+		return pluginhost.DatapathAuto
 	}
 }
 

@@ -6,7 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -16,6 +16,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/streamd/streamd/internal/broker"
+	"github.com/streamd/streamd/internal/brokertest"
 	"github.com/streamd/streamd/internal/deadletters"
 	"github.com/streamd/streamd/internal/rocketmq"
 	"github.com/streamd/streamd/internal/rocketmq/wire"
@@ -33,37 +34,16 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	b := broker.New(broker.Config{CallTimeout: 10 * time.Second})
-	if err := b.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := b.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	b.CreateTopic("Orders", 1)
-	b.PutGroup(b.NewGroup(group))
-	return &world{b, connect(t, b, rocketmq.Config{})}
+	return newGuardedWorld(t, nil)
 }
 
-func connect(t *testing.T, b *broker.Broker, cfg rocketmq.Config) *rocketmq.Client {
+// newGuardedWorld has a broker that refuses some requests, with the words of access control.
+func newGuardedWorld(t *testing.T, access func(from netip.Addr, cmd *wire.Command) (remark string, allowed bool)) *world {
 	t.Helper()
-	cfg.CallTimeout = 30 * time.Second
-	cfg.NameServers, cfg.Logger, cfg.SendRetries = []string{b.Address()}, slog.New(slog.DiscardHandler), -1
-	c, err := rocketmq.New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := c.Close(context.Background()); err != nil {
-			t.Error(err)
-		}
-	})
-	return c
+	b := brokertest.StartGuarded(t, access)
+	b.CreateTopic("Orders", 1)
+	b.PutGroup(b.NewGroup(group))
+	return &world{b, brokertest.Client(t, b, "")}
 }
 
 const traceparent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
@@ -188,9 +168,9 @@ func TestReasons(t *testing.T) {
 	w.die(t, w.client, "a1", "b1")
 	box := w.open(t)
 	letters := newest(t, box, deadletters.Filter{}, 0)
-	record := func(identity, group, text string, at time.Time) {
+	record := func(name, identity, group, text string, at time.Time) {
 		t.Helper()
-		body, err := json.Marshal(map[string]any{"identity": identity, "group": group, "attempt": 1, "verdict": "reject", "class": "empty", "text": text, "failed": at})
+		body, err := json.Marshal(map[string]any{name: identity, "group": group, "attempt": 1, "verdict": "reject", "class": "empty", "text": text, "failed": at})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -198,9 +178,9 @@ func TestReasons(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	record(letters[0].OriginID, group, "an earlier one", letters[0].Died.Add(-time.Second))
-	record(letters[0].OriginID, group, "no such customer", letters[0].Died)
-	record(letters[0].OriginID, "another", "another group's", letters[0].Died)
+	record("msg_id", letters[0].OriginID, group, "an earlier one", letters[0].Died.Add(-time.Second))
+	record("identity", letters[0].OriginID, group, "no such customer", letters[0].Died) // of a streamd of before
+	record("msg_id", letters[0].OriginID, "another", "another group's", letters[0].Died)
 	if err := w.broker.Put(broker.Message{Topic: deadletters.FailureTopic, Body: []byte("no record")}); err != nil {
 		t.Fatal(err)
 	}
@@ -221,6 +201,20 @@ func TestReasons(t *testing.T) {
 		if !strings.Contains(text.String(), want) {
 			t.Errorf("the text lacks %q:\n%s", want, text.String())
 		}
+	}
+}
+
+// Without the right on the failure records the dead letters are listed; one note says what grants it, not one for each queue.
+func TestReasons_refused(t *testing.T) {
+	w := newGuardedWorld(t, func(_ netip.Addr, cmd *wire.Command) (string, bool) {
+		return "User:app has no permission to access Topic:STREAMD_FAILURES from 127.0.0.1, no matched policies.", cmd.RequestCode() != wire.ReqSearchOffsetByTimestamp
+	})
+	w.broker.CreateTopic(deadletters.FailureTopic, 4)
+	w.die(t, w.client, "a1")
+	box := w.open(t)
+	notes := box.Reasons(t.Context(), deadletters.FailureTopic, newest(t, box, deadletters.Filter{}, 0))
+	if len(notes) != 1 || !strings.Contains(notes[0], "-r Topic:STREAMD_FAILURES -a Sub,Get -d Allow") || !strings.Contains(notes[0], "--failures -") {
+		t.Errorf("notes %q", notes)
 	}
 }
 
@@ -252,7 +246,17 @@ func TestOpen_writeOnly(t *testing.T) {
 	w := newWorld(t)
 	w.broker.PutTopic(wire.TopicConfig{Name: wire.DLQTopic(group), ReadQueues: 1, WriteQueues: 1, Perm: 2, FilterType: wire.FilterTypeSingleTag})
 	_, err := deadletters.Open(t.Context(), w.client, group)
-	if !errors.Is(err, deadletters.ErrUnreadable) || !strings.Contains(err.Error(), "updateTopicPerm") {
+	if !errors.Is(err, deadletters.ErrUnreadable) || !strings.Contains(err.Error(), "updateTopicPerm -n NAMESERVER -c CLUSTER -t '%DLQ%billing' -p 6") {
+		t.Errorf("%v", err)
+	}
+}
+
+// mqadmin knows no namespace: what it is to be told has the whole name.
+func TestOpen_writeOnlyInANamespace(t *testing.T) {
+	w := newWorld(t)
+	w.broker.PutTopic(wire.TopicConfig{Name: "%DLQ%INST_1%billing", ReadQueues: 1, WriteQueues: 1, Perm: 2, FilterType: wire.FilterTypeSingleTag})
+	_, err := deadletters.Open(t.Context(), brokertest.Client(t, w.broker, "", func(c *rocketmq.Config) { c.Namespace = "INST_1" }), group)
+	if !errors.Is(err, deadletters.ErrUnreadable) || !strings.Contains(err.Error(), "-t '%DLQ%INST_1%billing' -p 6") {
 		t.Errorf("%v", err)
 	}
 }
@@ -429,18 +433,12 @@ func TestCheckRetry(t *testing.T) {
 	if err := deadletters.CheckRetry(t.Context(), w.client, group); err == nil || !strings.Contains(err.Error(), "--to topic") {
 		t.Errorf("without a retry topic: %v", err)
 	}
-	member := connect(t, w.broker, rocketmq.Config{ClientID: "m@1"})
 	info := &wire.ConsumerRunningInfo{Properties: map[string]string{wire.RunningOrderly: "true"}}
 	spec := rocketmq.GroupSpec{Name: group, FromWhere: rocketmq.FromLast, RunningInfo: func(bool) *wire.ConsumerRunningInfo { return info }, Subscriptions: func() []rocketmq.Subscription {
 		return []rocketmq.Subscription{{Topic: "Orders", Expression: "*", Type: rocketmq.FilterTag, Version: 1}}
 	}}
-	if _, err := member.Queues(t.Context(), "Orders"); err != nil {
-		t.Fatal(err)
-	}
-	if err := member.Join(t.Context(), spec); err != nil {
-		t.Fatal(err)
-	}
-	c := connect(t, w.broker, rocketmq.Config{}) // asks anew: the retry topic came with the member
+	brokertest.Join(t, w.broker, "m@1", spec)
+	c := brokertest.Client(t, w.broker, "") // asks anew: the retry topic came with the member
 	if err := deadletters.CheckRetry(t.Context(), c, group); err == nil || !strings.Contains(err.Error(), "keeps order") {
 		t.Errorf("ordered: %v", err)
 	}
@@ -452,7 +450,7 @@ func TestNamespace(t *testing.T) {
 	w.broker.CreateTopic("NS%Orders", 1)
 	w.broker.CreateTopic("%RETRY%NS%"+group, 1)
 	w.broker.PutGroup(w.broker.NewGroup("NS%" + group))
-	c := connect(t, w.broker, rocketmq.Config{Namespace: "NS"})
+	c := brokertest.Client(t, w.broker, "", func(c *rocketmq.Config) { c.Namespace = "NS" })
 	w.die(t, c, "a1")
 	box, err := deadletters.Open(t.Context(), c, group)
 	if err != nil {

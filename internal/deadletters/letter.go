@@ -20,7 +20,7 @@ type Letter struct {
 	Queue       sdk.Queue `json:"queue"`
 	Offset      int64     `json:"offset"`
 	OriginTopic string    `json:"origin_topic"`
-	OriginID    string    `json:"origin_id"`            // the message's identity: its first id, the same over all attempts
+	OriginID    string    `json:"msg_id"`               // the message's identity: its first id, the same over all attempts
 	UniqueKey   string    `json:"unique_key,omitempty"` // what Java's clients show as its id
 	Keys        []string  `json:"keys,omitempty"`
 	Tag         string    `json:"tag,omitempty"`

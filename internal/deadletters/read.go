@@ -24,9 +24,6 @@ type Cluster interface {
 	Pull(ctx context.Context, req *rocketmq.PullRequest) (*rocketmq.PullResult, error)
 }
 
-// toolsGroup is the group that RocketMQ's own tools read with; every broker has it.
-const toolsGroup = "TOOLS_CONSUMER"
-
 // ErrNone says that a group has no dead-letter topic: nothing of it ever died.
 var ErrNone = errors.New("no dead letter was ever stored")
 
@@ -82,7 +79,7 @@ func Open(ctx context.Context, c Cluster, group string) (*Box, error) {
 	return b, nil
 }
 
-// readable looks for brokers that take dead letters and show none.
+// readable looks for brokers that take dead letters and show none. mqadmin knows no namespace: it is told the whole name.
 func (b *Box) readable(ctx context.Context, queues []sdk.Queue) error {
 	writable, err := b.cluster.WritableQueues(ctx, b.Topic)
 	if err != nil {
@@ -98,7 +95,7 @@ func (b *Box) readable(ctx context.Context, queues []sdk.Queue) error {
 		return nil
 	}
 	return fmt.Errorf("%w: topic %s is write-only (perm 2) at broker %s; open it with: mqadmin updateTopicPerm -n NAMESERVER -c CLUSTER -t '%s' -p 6",
-		ErrUnreadable, b.Topic, strings.Join(closed, ", "), b.Topic)
+		ErrUnreadable, b.Topic, strings.Join(closed, ", "), wire.WithNamespace(b.cluster.Namespace(), b.Topic))
 }
 
 func (b *Box) queue(q *Queue) sdk.Queue { return sdk.Queue{Topic: b.Topic, Broker: q.Broker, ID: q.ID} }
@@ -216,7 +213,7 @@ func (b *Box) Find(ctx context.Context, id string) (*Letter, error) {
 func scan(ctx context.Context, c Cluster, q sdk.Queue, start, end int64, f func(*wire.Message) error) error {
 	for next := start; next < end; {
 		got, err := c.Pull(ctx, &rocketmq.PullRequest{
-			Group: toolsGroup, Queue: q, Offset: next, MaxMessages: 32, MaxBytes: 4 << 20,
+			Group: wire.ToolsGroup, Queue: q, Offset: next, MaxMessages: 32, MaxBytes: 4 << 20,
 			Subscription: rocketmq.Subscription{Topic: q.Topic, Expression: wire.AllTags, Type: rocketmq.FilterTag},
 		})
 		if err != nil {

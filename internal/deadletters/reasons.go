@@ -1,6 +1,7 @@
 package deadletters
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -69,11 +70,19 @@ func (b *Box) Reasons(ctx context.Context, topic string, letters []*Letter) (not
 		case errors.Is(err, errEnough):
 			notes = append(notes, fmt.Sprintf("more than %d failure records lie in that time: some reasons were not looked up; ask for a shorter time", maxRecords))
 			return notes
+		case refused(err):
+			return []string{fmt.Sprintf("reasons are not known (--failures - looks none up): %v", err)}
 		case err != nil:
 			notes = append(notes, fmt.Sprintf("some reasons are not known: %v", err))
 		}
 	}
 	return notes
+}
+
+// refused tells that access control refuses to show the records, and so those of each queue.
+func refused(err error) bool {
+	_, yes := rocketmq.AccessRefused(err)
+	return yes
 }
 
 // records reads a queue of failure records between two times.
@@ -109,14 +118,15 @@ func (b *Box) record(m *wire.Message, byID map[string][]*Letter) error {
 		return fmt.Errorf("reading a failure record: %w", err)
 	}
 	var record struct {
-		Identity string `json:"identity"`
-		Group    string `json:"group"`
+		MessageID string `json:"msg_id"`
+		Identity  string `json:"identity"` // its name before it was msg_id everywhere; records stay for days
+		Group     string `json:"group"`
 		Reason
 	}
 	if readable := json.Unmarshal(body, &record) == nil; !readable || record.Group != b.Group {
 		return nil // somebody else's message in the topic
 	}
-	for _, l := range byID[record.Identity] {
+	for _, l := range byID[cmp.Or(record.MessageID, record.Identity)] {
 		// Of a message that died, was redriven and died again each dead letter has its own last attempt.
 		if record.Failed.After(l.Died.Add(reasonSlack)) || l.Reason != nil && l.Reason.Failed.After(record.Failed) {
 			continue

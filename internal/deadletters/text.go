@@ -7,10 +7,11 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/streamd/streamd/internal/plain"
 )
 
 // Listing is what dlq list shows.
@@ -23,18 +24,18 @@ type Listing struct {
 
 // Text writes the tables for people.
 func (l *Listing) Text(w io.Writer) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	t := plain.NewTable(w)
 	fmt.Fprintf(t, "GROUP\t%s\nDEAD LETTERS\t%d in %s\n\n", l.Group, l.Total, l.Topic)
 	fmt.Fprintln(t, "BROKER\tQUEUE\tFIRST\tNEXT\tCOUNT")
 	for _, q := range l.Queues {
 		fmt.Fprintf(t, "%s\t%d\t%d\t%d\t%d\n", q.Broker, q.ID, q.Min, q.Max, q.Count)
 	}
 	if len(l.Letters) > 0 {
-		fmt.Fprintln(t, "\nID\tDIED\tFROM\tKEYS\tATTEMPTS\tREASON\tMESSAGE ID")
+		fmt.Fprintln(t, "\nID\tDIED\tFROM\tKEYS\tATTEMPTS\tREASON\tMSG ID")
 	}
 	for _, one := range l.Letters {
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%d\t%s\t%s\n", one.ID, one.Died.Format("2006-01-02 15:04:05"), orDash(one.OriginTopic), orDash(cut(strings.Join(one.Keys, " "), 40)),
-			one.Attempts, orDash(cut(one.Reason.words(), 80)), orDash(one.UniqueKey))
+			one.Attempts, orDash(cut(one.Reason.words(), 80)), orDash(one.OriginID))
 	}
 	for _, n := range l.Notes {
 		fmt.Fprintf(t, "note: %s\n", n)
@@ -66,7 +67,7 @@ func (l *Letter) Text(w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	t := plain.NewTable(w)
 	line := func(name, value string) {
 		if value != "" {
 			fmt.Fprintf(t, "%s\t%s\n", name, printable(value))
@@ -75,8 +76,8 @@ func (l *Letter) Text(w io.Writer) error {
 	line("ID", l.ID)
 	line("PLACE", fmt.Sprintf("%s@%d", l.Queue, l.Offset))
 	line("FROM", l.OriginTopic)
-	line("MESSAGE ID", l.UniqueKey)
-	line("FIRST ID", l.OriginID)
+	line("MSG ID", l.OriginID)
+	line("UNIQUE KEY", l.UniqueKey)
 	line("KEYS", strings.Join(l.Keys, " "))
 	line("TAG", l.Tag)
 	line("ATTEMPTS", strconv.Itoa(l.Attempts))
@@ -108,13 +109,13 @@ func showBody(w io.Writer, body []byte) error {
 	}
 	rest := ""
 	if len(shown) < len(body) {
-		rest = fmt.Sprintf("\n… %d bytes more; --raw writes all of them", len(body)-len(shown))
+		rest = fmt.Sprintf("\n… %s more; --raw writes all of them", plain.Count(len(body)-len(shown), "byte"))
 	}
 	text := string(shown)
 	if !utf8.Valid(shown) {
 		text, rest = "(not text; --raw writes it as it is)", ""
 	}
-	_, err := fmt.Fprintf(w, "\nBODY (%d bytes)\n%s%s\n", len(body), lines(text), rest)
+	_, err := fmt.Fprintf(w, "\nBODY (%s)\n%s%s\n", plain.Count(len(body), "byte"), lines(text), rest)
 	if err != nil {
 		return fmt.Errorf("writing the body: %w", err)
 	}

@@ -55,7 +55,7 @@ type openOrder struct {
 // totals are the sums so far.
 type totals struct {
 	stored, unsure, refused int // sendings: confirmed, without an answer, not accepted
-	handled, retried, dead  int // orders handled, failed attempts, dead letters
+	handled, retried, dead  int // orders handled, attempts after the first of an order, dead letters
 	lost                    int
 	duplicates              int // times that something was done once more to an order that was done
 	open                    int
@@ -98,14 +98,17 @@ func (l *ledger) touch(n int, now time.Time) {
 	l.open[n] = &openOrder{touched: now}
 }
 
-// attempted notes what a handler wrote of one attempt.
-func (l *ledger) attempted(n int, now time.Time, ok bool) {
+// attempted notes what a handler wrote of one attempt, the first being 1. A retry is counted when it comes, so that no sum has
+// to be taken back for a failed attempt that turns out to be the last.
+func (l *ledger) attempted(n int, now time.Time, attempt int, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	f := l.at(n)
+	if attempt > 1 {
+		l.totals.retried++
+	}
 	switch {
 	case !ok:
-		l.totals.retried++
 		if *f&stored != 0 && *f&(handled|dead) == 0 {
 			l.touch(n, now)
 		}
@@ -120,7 +123,7 @@ func (l *ledger) attempted(n int, now time.Time, ok bool) {
 	delete(l.open, n)
 }
 
-// buried notes a message in the dead-letter topic. Its last attempt ended there and was no retry.
+// buried notes a message in the dead-letter topic.
 func (l *ledger) buried(n int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -130,7 +133,6 @@ func (l *ledger) buried(n int) {
 	}
 	if *f&dead == 0 {
 		l.totals.dead++
-		l.totals.retried--
 	}
 	*f |= dead
 	delete(l.open, n)

@@ -16,46 +16,46 @@ func TestLedger(t *testing.T) {
 		want totals
 	}{
 		"handled": {
-			func(l *ledger) { l.sent(0, at(0), nil, false); l.attempted(0, at(1), true) },
+			func(l *ledger) { l.sent(0, at(0), nil, false); l.attempted(0, at(1), 1, true) },
 			totals{stored: 1, handled: 1},
 		},
 		"handled before the sender knew": {
-			func(l *ledger) { l.attempted(0, at(0), true); l.sent(0, at(1), nil, false) },
+			func(l *ledger) { l.attempted(0, at(0), 1, true); l.sent(0, at(1), nil, false) },
 			totals{stored: 1, handled: 1},
 		},
 		"handled twice": {
 			func(l *ledger) {
 				l.sent(0, at(0), nil, false)
-				l.attempted(0, at(1), true)
-				l.attempted(0, at(2), true)
+				l.attempted(0, at(1), 1, true)
+				l.attempted(0, at(2), 1, true)
 			},
 			totals{stored: 1, handled: 1, duplicates: 1},
 		},
 		"failed, then handled": {
 			func(l *ledger) {
 				l.sent(0, at(0), nil, false)
-				l.attempted(0, at(1), false)
-				l.attempted(0, at(2), true)
+				l.attempted(0, at(1), 1, false)
+				l.attempted(0, at(2), 2, true)
 			},
 			totals{stored: 1, handled: 1, retried: 1},
 		},
 		"waits for its next attempt": {
-			func(l *ledger) { l.sent(0, at(0), nil, false); l.attempted(0, at(5), false); l.clear(at(3)) },
-			totals{stored: 1, retried: 1, open: 1},
+			func(l *ledger) { l.sent(0, at(0), nil, false); l.attempted(0, at(5), 1, false); l.clear(at(3)) },
+			totals{stored: 1, open: 1},
 		},
 		"lost": {
 			func(l *ledger) { l.sent(0, at(0), nil, false); l.clear(at(3)) },
 			totals{stored: 1, open: 1, lost: 1},
 		},
 		"lost after a failed attempt": {
-			func(l *ledger) { l.sent(0, at(0), nil, false); l.attempted(0, at(5), false); l.clear(at(9)) },
-			totals{stored: 1, retried: 1, open: 1, lost: 1},
+			func(l *ledger) { l.sent(0, at(0), nil, false); l.attempted(0, at(5), 1, false); l.clear(at(9)) },
+			totals{stored: 1, open: 1, lost: 1},
 		},
 		"not lost after all": {
 			func(l *ledger) {
 				l.sent(0, at(0), nil, false)
 				l.clear(at(3))
-				l.attempted(0, at(4), true)
+				l.attempted(0, at(4), 1, true)
 			},
 			totals{stored: 1, handled: 1},
 		},
@@ -63,7 +63,7 @@ func TestLedger(t *testing.T) {
 			func(l *ledger) {
 				l.sent(0, at(0), nil, false)
 				for i := range 3 {
-					l.attempted(0, at(i), false)
+					l.attempted(0, at(i), i+1, false)
 				}
 				l.buried(0)
 			},
@@ -72,9 +72,9 @@ func TestLedger(t *testing.T) {
 		"dead and handled": {
 			func(l *ledger) {
 				l.sent(0, at(0), nil, false)
-				l.attempted(0, at(1), false)
+				l.attempted(0, at(1), 1, false)
 				l.buried(0)
-				l.attempted(0, at(2), true)
+				l.attempted(0, at(2), 1, true)
 			},
 			totals{stored: 1, handled: 1, dead: 1, duplicates: 1},
 		},
@@ -95,6 +95,36 @@ func TestLedger(t *testing.T) {
 				t.Errorf("got  %+v\nwant %+v", got, c.want)
 			}
 		})
+	}
+}
+
+// What is shown as a sum never falls, in whatever order the facts come.
+func TestLedger_sumsNeverFall(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
+	l := newLedger()
+	var last totals
+	for i, do := range []func(){
+		func() { l.sent(0, now, nil, false) },
+		func() { l.attempted(0, now, 1, false) },
+		func() { l.attempted(0, now, 2, false) },
+		func() { l.attempted(1, now, 1, false) },
+		func() { l.attempted(0, now, 3, false) },
+		func() { l.buried(0) },
+		func() { l.buried(0) },
+		func() { l.attempted(1, now, 2, true) },
+		func() { l.attempted(1, now, 1, true) },
+		func() { l.buried(1) },
+	} {
+		do()
+		now := l.sums()
+		if now.handled < last.handled || now.retried < last.retried || now.dead < last.dead || now.duplicates < last.duplicates || now.stored < last.stored {
+			t.Errorf("after fact %d: %+v, before %+v", i, now, last)
+		}
+		last = now
+	}
+	if last.retried != 3 {
+		t.Errorf("retried %d: 0 was tried twice more, 1 once", last.retried)
 	}
 }
 

@@ -42,7 +42,7 @@ func (d *demo) readJournals() error {
 				d.screen.say("yours", "%s %s, attempt %d at %s", a.Order, a.Outcome, a.Attempt, m.name)
 				return
 			}
-			d.ledger.attempted(n, now, a.Outcome == "handled")
+			d.ledger.attempted(n, now, a.Attempt, a.Outcome == "handled")
 			if about, text := d.stories.attempted(a, m.name, now); about != "" {
 				d.screen.say(about, "%s", text)
 			}

@@ -61,7 +61,7 @@ func (p *processes) Open(ctx context.Context, spec runtime.StrategySpec) (runtim
 	for _, d := range diagnostics {
 		return nil, fmt.Errorf("config: %s", d)
 	}
-	return p.host.OpenStrategy(ctx, pluginhost.StrategyConfig{Instance: instance, Name: spec.Plugin + "/" + spec.Use, Config: spec.Config, Deadline: time.Second})
+	return p.host.OpenStrategy(ctx, pluginhost.StrategyConfig{Instance: instance, Name: spec.Plugin + "/" + spec.Use, Config: spec.Config, Deadline: 5 * time.Second})
 }
 
 // itself is the test binary as a plugin.
@@ -97,7 +97,7 @@ func TestServedByAProcess(t *testing.T) {
 				t.Fatal(err)
 			}
 			in := allocatetest.Input(t, all, c.Members)
-			owner, err := s.Solve(within(t, 20*time.Second), in)
+			owner, err := s.Solve(within(t, 2*time.Minute), in)
 			if (err != nil) != (c.Shares == nil) {
 				t.Errorf("%s: %v", c.Row, err)
 				continue
@@ -136,7 +136,7 @@ func TestNearestPlugin(t *testing.T) {
 	}
 	p := newProcesses(t, pluginhost.PluginSpec{Name: "nearest", Command: []string{binary}})
 	open := func(config string) (runtime.Strategy, error) {
-		return p.Open(within(t, 30*time.Second), runtime.StrategySpec{Stream: "s" + fmt.Sprint(len(config)), Plugin: "nearest", Use: "nearest", Config: []byte(config)})
+		return p.Open(within(t, 2*time.Minute), runtime.StrategySpec{Stream: "s" + fmt.Sprint(len(config)), Plugin: "nearest", Use: "nearest", Config: []byte(config)})
 	}
 	s, err := open(`{"zones":[{"name":"a","brokers":["b0"]},{"name":"b","brokers":["b1"]}]}`)
 	if err != nil {
@@ -164,7 +164,7 @@ func TestNearestPlugin(t *testing.T) {
 // go on.
 func TestBrokenPluginKeepsTheShare(t *testing.T) {
 	p := newProcesses(t, itself(t, "broken", "broken"))
-	sound, err := p.Open(within(t, 30*time.Second), runtime.StrategySpec{Stream: "other", Plugin: "broken", Use: "sound"})
+	sound, err := p.Open(within(t, 2*time.Minute), runtime.StrategySpec{Stream: "other", Plugin: "broken", Use: "sound"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -188,7 +188,7 @@ func TestBrokenPluginKeepsTheShare(t *testing.T) {
 		{"dies", allocate.RuleCrash, "broken/dies"},
 	} {
 		t.Run(c.use, func(t *testing.T) {
-			s, err := p.Open(within(t, 30*time.Second), runtime.StrategySpec{Stream: "orders", Plugin: "broken", Use: c.use})
+			s, err := p.Open(within(t, 2*time.Minute), runtime.StrategySpec{Stream: "orders", Plugin: "broken", Use: c.use})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -205,7 +205,7 @@ func TestBrokenPluginKeepsTheShare(t *testing.T) {
 		})
 	}
 	// The process comes back after the death, with every strategy's config.
-	ctx := within(t, 30*time.Second)
+	ctx := within(t, 2*time.Minute)
 	ticker := time.NewTicker(20 * time.Millisecond)
 	defer ticker.Stop()
 	for {

@@ -10,11 +10,15 @@ import (
 // errNoAnswer says that a verdict is none of retry, reject, untouched.
 var errNoAnswer = errors.New("verdict without an answer")
 
+// keyExtra is what a frame may allocate for each sharding key beyond twice its size: an output that has all columns and next
+// to no payload takes so much more. Keys alone, two bytes each, remain too many for it.
+const keyExtra = 8
+
 // DecodeResults reads the Results message of a PluginFrame. Trace and Payload of the outputs alias data.
 //
 // maxVerdicts bounds verdicts and runs: the caller knows how many records it has sent. Their memory is so bounded by what
-// the host sent, all other memory by twice the size of data. The columns are valid afterwards; whether they fit the batch is
-// for Check to say.
+// the host sent, all other memory by twice the size of data and keyExtra for each sharding key. The columns are valid
+// afterwards; whether they fit the batch is for Check to say.
 func DecodeResults(data []byte, r *Results, maxVerdicts int) error {
 	*r = Results{}
 	var c resultCounts
@@ -24,7 +28,7 @@ func DecodeResults(data []byte, r *Results, maxVerdicts int) error {
 	if answers := c.verdicts + c.ackRuns/2; answers > maxVerdicts {
 		return fmt.Errorf("reading results: %d runs and verdicts for at most %d records", answers, maxVerdicts)
 	}
-	budget := 2*len(data) + slack - 4*c.cause - 8*c.delays - stringHeader*c.keys - c.textBytes
+	budget := 2*len(data) + slack + keyExtra*c.keys - 4*c.cause - 8*c.delays - stringHeader*c.keys - c.textBytes
 	if budget < 0 {
 		return fmt.Errorf("reading results: columns need more memory than twice the %d bytes that arrived", len(data))
 	}

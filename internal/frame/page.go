@@ -115,13 +115,31 @@ func (p *Page) Row(lane uint32) (row Row, ok bool) {
 }
 
 // Row is one lane's part of the page. The zero Row has no slots: marks in it do nothing.
-type Row struct{ words []uint64 }
+type Row struct {
+	words      []uint64
+	generation uint64 // whose marks count; 0 = anybody's
+}
+
+// Of returns the row as one generation of a lane uses it. Once the host has given the row to another, its marks do nothing:
+// a lane that the host has left goes on until the author's code lets go.
+func (r Row) Of(generation uint64) Row { return Row{words: r.words, generation: generation} }
+
+// mine tells that the row is still that of the generation it was taken for.
+func (r Row) mine() bool {
+	return len(r.words) > 0 && (r.generation == 0 || atomic.LoadUint64(&r.words[rowGeneration]) == r.generation)
+}
+
+// End gives back the row of a generation, unless another has it already.
+func (r Row) End() {
+	if len(r.words) > 0 {
+		atomic.CompareAndSwapUint64(&r.words[rowGeneration], r.generation, 0)
+	}
+}
 
 // Slots returns how many runs the row can hold.
 func (r Row) Slots() int { return max(0, len(r.words)-rowHeader) }
 
-// Begin empties the row and gives it to a generation of a lane. The SDK calls it when a lane is opened, and with 0 when
-// the lane has ended.
+// Begin empties the row and gives it to a generation of a lane; 0 = to none. The SDK calls it when a lane is opened.
 func (r Row) Begin(generation uint64) {
 	if len(r.words) == 0 {
 		return
@@ -136,18 +154,22 @@ func (r Row) Begin(generation uint64) {
 // Mark says that the author's code gets count records of batch seq from index on. A slot that the row does not have is
 // counted as overflow. Each slot has one owner: two goroutines never mark the same slot.
 func (r Row) Mark(slot int, seq uint64, index, count uint32) {
-	if uint(slot) < uint(r.Slots()) {
+	switch {
+	case !r.mine():
+	case uint(slot) < uint(r.Slots()):
 		atomic.StoreUint64(&r.words[rowHeader+slot], seq<<32|uint64(index&0xffff)<<16|uint64(count&0xffff))
-	} else if len(r.words) > 0 {
+	default:
 		atomic.AddUint64(&r.words[rowOverflow], uint64(count))
 	}
 }
 
 // Clear says that the author's code is done with what Mark named. count is the same as in Mark.
 func (r Row) Clear(slot int, count uint32) {
-	if uint(slot) < uint(r.Slots()) {
+	switch {
+	case !r.mine():
+	case uint(slot) < uint(r.Slots()):
 		atomic.StoreUint64(&r.words[rowHeader+slot], 0)
-	} else if len(r.words) > 0 {
+	default:
 		atomic.AddUint64(&r.words[rowOverflow], -uint64(count))
 	}
 }

@@ -60,6 +60,33 @@ func TestPageCarriesSuspects(t *testing.T) {
 	}
 }
 
+// A lane that the host has left goes on for as long as the author's code does; its row may be another's by then.
+func TestARowIsOneGenerations(t *testing.T) {
+	mem := alignedBytes(PageSize(1, 2))
+	page, err := InitPage(mem, 1, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	row, _ := page.Row(0)
+	old, next := row.Of(7), row.Of(8)
+	old.Begin(7)
+	old.Mark(0, 1, 0, 1)
+	old.Mark(2, 1, 1, 1) // without a slot
+	next.Begin(8)
+	next.Mark(0, 1, 0, 1)
+	old.Clear(0, 1)
+	old.Clear(2, 1)
+	old.Mark(1, 1, 2, 1)
+	old.End()
+	if runs, complete := row.Running(8); len(runs) != 1 || !complete {
+		t.Errorf("running = %v, %v; want one, true", runs, complete)
+	}
+	next.End()
+	if _, complete := row.Running(8); complete {
+		t.Error("the row is given back and still tells of its lane")
+	}
+}
+
 func TestPageRefusesWhatDoesNotFit(t *testing.T) {
 	if _, err := InitPage(alignedBytes(64), 1, 5); err == nil || !strings.Contains(err.Error(), "64 bytes") {
 		t.Errorf("too small: %v", err)

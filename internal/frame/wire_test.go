@@ -326,3 +326,31 @@ func TestResultsNameTheColumn(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A handler may emit next to nothing, many times, with every column there is: what its SDK writes must not be taken for an
+// attack, which would end its lane again and again. Columns without outputs are one.
+func TestResultsOfTinyOutputs(t *testing.T) {
+	for _, body := range []string{"", "1", "12"} {
+		var b frame.Builder
+		r := &frame.Results{Seq: 1, AckRuns: []uint32{0, 1}}
+		for i := range 4096 {
+			b.Append(&frame.Record{Topic: "Out", Tag: "t", Body: []byte(body)})
+			r.Cause = append(r.Cause, 0)
+			r.OutputDelay = append(r.OutputDelay, time.Duration(i%2)*time.Millisecond)
+			r.OutputShardingKey = append(r.OutputShardingKey, "")
+		}
+		r.Outputs = *b.Records()
+		e := frame.EncodeResults(r)
+		_, message, _ := frame.One(e.Append(nil))
+		var got frame.Results
+		if err := frame.DecodeResults(message, &got, 1); err != nil || got.Outputs.Len() != 4096 {
+			t.Errorf("bodies of %d bytes: %d outputs, %v", len(body), got.Outputs.Len(), err)
+		}
+	}
+	for name, field := range map[string][]byte{"keys": {7<<3 | 2, 0}, "delays": {6 << 3, 1}, "causes": {5 << 3, 1}} {
+		var got frame.Results
+		if err := frame.DecodeResults(bytes.Repeat(field, 1<<16), &got, 1); err == nil {
+			t.Errorf("%s without outputs are taken", name)
+		}
+	}
+}

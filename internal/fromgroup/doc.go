@@ -6,5 +6,5 @@
 // secret is written: a key's secret is a reference to a file or to the environment. A draft passes config.Load, and its
 // handler is one that does not exist: a stand-in that acknowledged would take messages away from the group.
 //
-// Goroutines: Read asks members side by side and waits for all of them before it returns.
+// Goroutines: Read asks members side by side (groupview.Ask) and waits for all of them before it returns.
 package fromgroup

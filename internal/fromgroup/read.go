@@ -8,11 +8,10 @@ import (
 	"maps"
 	"slices"
 	"strconv"
-	"strings"
-	"sync"
 	"time"
 
 	"github.com/streamd/streamd/allocate"
+	"github.com/streamd/streamd/internal/groupview"
 	"github.com/streamd/streamd/internal/rocketmq"
 	"github.com/streamd/streamd/internal/rocketmq/wire"
 	"github.com/streamd/streamd/runtime"
@@ -26,14 +25,11 @@ type Cluster interface {
 	Queues(ctx context.Context, topic string) ([]sdk.Queue, error)
 	ConsumerConnections(ctx context.Context, broker, group string) (*wire.ConsumerConnections, error)
 	ConsumeStats(ctx context.Context, broker, group, topic string) (*wire.ConsumeStats, error)
-	PeerInfo(ctx context.Context, group, clientID string) (*wire.ConsumerRunningInfo, error)
+	groupview.Members
 }
 
-// ErrUnknownGroup says that no broker knows the group.
-var ErrUnknownGroup = errors.New("no broker knows the group")
-
 // Read asks brokers and members. Topics are those that whoever asks knows of, for a group that nobody is in. The error is
-// that nothing could be learned, ErrUnknownGroup that there is no such group.
+// that nothing could be learned, as without the right on the group, groupview.ErrUnknownGroup that there is no such group.
 func Read(ctx context.Context, c Cluster, group string, topics []string) (*Facts, error) {
 	r := &reader{cluster: c, out: &Facts{Group: group, Time: time.Now(), Members: []Member{}, Topics: []Topic{}, Settings: []GroupSettings{}, Notes: []string{}}}
 	for _, topic := range topics {
@@ -45,8 +41,8 @@ func Read(ctx context.Context, c Cluster, group string, topics []string) (*Facts
 	if err := r.brokers(ctx, topics); err != nil {
 		return nil, err
 	}
-	if !r.known {
-		return nil, fmt.Errorf("%w %s: it never had a member and has no settings; look at its name and namespace, or write a config for a new group with --group", ErrUnknownGroup, group)
+	if err := r.learned(); err != nil {
+		return nil, err
 	}
 	r.members(ctx)
 	r.filters()
@@ -56,8 +52,9 @@ func Read(ctx context.Context, c Cluster, group string, topics []string) (*Facts
 type reader struct {
 	cluster Cluster
 	out     *Facts
-	known   bool // somebody knows the group
-	asked   []string
+	known   bool    // somebody knows the group
+	told    bool    // a broker told what it has of the group, be it nothing
+	failed  []error // what brokers did not tell
 	held    []brokerFilter
 }
 
@@ -65,6 +62,28 @@ type reader struct {
 type brokerFilter struct {
 	broker string
 	rocketmq.Subscription
+}
+
+// learned is nil when something is known of the group. That nobody knows it can be said only if every broker told.
+func (r *reader) learned() error {
+	switch group := r.out.Group; {
+	case len(r.failed) > 0 && !r.told:
+		return fmt.Errorf("no broker tells of group %s: %w", group, r.failed[0])
+	case len(r.failed) > 0 && !r.known:
+		return fmt.Errorf("who tells of group %s does not know it, and not all tell: %w", group, r.failed[0])
+	case !r.known:
+		return fmt.Errorf("%w %s: it never had a member and has no settings; look at its name and namespace, or write a config for a new group with --group", groupview.ErrUnknownGroup, group)
+	}
+	return nil
+}
+
+// heard takes down whether a broker told what it was asked: nothing is an answer too.
+func (r *reader) heard(err error) {
+	if err == nil || errors.Is(err, rocketmq.ErrGroupNotFound) || errors.Is(err, rocketmq.ErrNoMembers) {
+		r.told = true
+		return
+	}
+	r.failed = append(r.failed, err)
 }
 
 func (r *reader) note(format string, args ...any) {
@@ -90,6 +109,7 @@ func (r *reader) settings(ctx context.Context) error {
 	}
 	for _, at := range masters {
 		g, err := r.cluster.GroupConfig(ctx, at, r.out.Group)
+		r.heard(err)
 		switch {
 		case err == nil:
 			r.known = true
@@ -130,18 +150,10 @@ func (r *reader) hold(source string, data wire.SubscriptionData) {
 	r.held = append(r.held, brokerFilter{source, rocketmq.SubscriptionOf(data)})
 }
 
-// brokers asks for members and offsets. Members may subscribe to topics on brokers where the retry topic is not, so brokers
-// are added until nothing new appears.
+// brokers asks for members and offsets.
 func (r *reader) brokers(ctx context.Context, topics []string) error {
-	pending := append([]string{wire.RetryTopic(r.out.Group)}, topics...)
-	seen := map[string]bool{}
-	for len(pending) > 0 {
-		topic := pending[0]
-		pending = pending[1:]
-		if seen[topic] {
-			continue
-		}
-		seen[topic] = true
+	walk := groupview.NewWalk(r.out.Group, topics)
+	for topic := range walk.Topics() {
 		qs, err := r.cluster.Queues(ctx, topic)
 		switch {
 		case err == nil:
@@ -154,14 +166,11 @@ func (r *reader) brokers(ctx context.Context, topics []string) error {
 		default:
 			return err //nolint:wrapcheck // says which topic
 		}
-		for _, q := range qs {
-			if !slices.Contains(r.asked, q.Broker) {
-				r.asked = append(r.asked, q.Broker)
-				r.connections(ctx, q.Broker)
-				r.offsets(ctx, q.Broker)
-				for _, t := range r.out.Topics {
-					pending = append(pending, t.Name)
-				}
+		for _, broker := range walk.Brokers(qs) {
+			r.connections(ctx, broker)
+			r.offsets(ctx, broker)
+			for i := range r.out.Topics {
+				walk.Add(r.out.Topics[i].Name)
 			}
 		}
 	}
@@ -170,6 +179,7 @@ func (r *reader) brokers(ctx context.Context, topics []string) error {
 
 func (r *reader) connections(ctx context.Context, broker string) {
 	cs, err := r.cluster.ConsumerConnections(ctx, broker, r.out.Group)
+	r.heard(err)
 	if err != nil {
 		if !errors.Is(err, rocketmq.ErrNoMembers) {
 			r.note("broker %s does not tell the members: %v", broker, err)
@@ -191,6 +201,7 @@ func (r *reader) connections(ctx context.Context, broker string) {
 // offsets finds topics by what the group has stored (208).
 func (r *reader) offsets(ctx context.Context, broker string) {
 	stats, err := r.cluster.ConsumeStats(ctx, broker, r.out.Group, "")
+	r.heard(err)
 	if err != nil {
 		r.note("broker %s does not tell the offsets: %v", broker, err)
 		return
@@ -204,25 +215,14 @@ func (r *reader) offsets(ctx context.Context, broker string) {
 
 // members asks each for its own view (307).
 func (r *reader) members(ctx context.Context) {
-	slices.SortFunc(r.out.Members, func(a, b Member) int { return strings.Compare(a.ClientID, b.ClientID) })
-	var wg sync.WaitGroup
-	for i := range r.out.Members {
-		wg.Go(func() {
-			m := &r.out.Members[i]
-			info, err := r.cluster.PeerInfo(ctx, r.out.Group, m.ClientID)
-			if err != nil {
-				m.Silent = err.Error()
-				return
-			}
-			m.describe(info)
-		})
-	}
-	wg.Wait()
-	for i := range r.out.Members {
-		if m := &r.out.Members[i]; m.Silent != "" {
+	groupview.Ask(ctx, r.cluster, r.out.Group, r.out.Members, func(m *Member) string { return m.ClientID }, func(m *Member, info *wire.ConsumerRunningInfo, err error) {
+		if err != nil {
+			m.Silent = err.Error()
 			r.note("member %s does not tell its settings (307): %s", m.ClientID, m.Silent)
+			return
 		}
-	}
+		m.describe(info)
+	})
 }
 
 func (m *Member) describe(info *wire.ConsumerRunningInfo) {
@@ -252,17 +252,4 @@ func (m *Member) describe(info *wire.ConsumerRunningInfo) {
 			m.subscriptions = append(m.subscriptions, rocketmq.SubscriptionOf(data))
 		}
 	}
-}
-
-// CheckNames tells which name no broker takes. The error wraps wire.ErrName.
-func CheckNames(group string, topics []string) error {
-	if err := wire.ValidateKnownGroup(group); err != nil {
-		return err //nolint:wrapcheck // says which name, and why
-	}
-	for _, topic := range topics {
-		if err := wire.ValidateTopic(topic); err != nil {
-			return err //nolint:wrapcheck // as above
-		}
-	}
-	return nil
 }

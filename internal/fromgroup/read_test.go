@@ -5,8 +5,8 @@ import (
 	"context"
 	"errors"
 	"flag"
-	"log/slog"
 	"maps"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -18,8 +18,10 @@ import (
 
 	"github.com/streamd/streamd/allocate"
 	"github.com/streamd/streamd/internal/broker"
+	"github.com/streamd/streamd/internal/brokertest"
 	"github.com/streamd/streamd/internal/config"
 	"github.com/streamd/streamd/internal/fromgroup"
+	"github.com/streamd/streamd/internal/groupview"
 	"github.com/streamd/streamd/internal/rocketmq"
 	"github.com/streamd/streamd/internal/rocketmq/wire"
 	"github.com/streamd/streamd/runtime"
@@ -31,37 +33,6 @@ var address = regexp.MustCompile(`\(127\.0\.0\.1:[0-9]+\)`)
 var update = flag.Bool("update", false, "write the golden files anew")
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-func startBroker(t *testing.T) *broker.Broker {
-	t.Helper()
-	b := broker.New(broker.Config{CallTimeout: 10 * time.Second})
-	if err := b.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := b.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return b
-}
-
-func client(t *testing.T, b *broker.Broker, id string) *rocketmq.Client {
-	t.Helper()
-	c, err := rocketmq.New(rocketmq.Config{NameServers: []string{b.Address()}, ClientID: id, Logger: slog.New(slog.DiscardHandler), CallTimeout: 30 * time.Second})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := c.Close(context.Background()); err != nil {
-			t.Error(err)
-		}
-	})
-	return c
-}
 
 // java is what a Java push consumer (5.3.3) tells of itself when nothing but the group is set, and what is changed.
 func java(changed map[string]string) map[string]string {
@@ -90,7 +61,6 @@ type member struct {
 
 func (m member) join(t *testing.T, b *broker.Broker, group string) {
 	t.Helper()
-	c := client(t, b, m.id)
 	if m.from == "" {
 		m.from = rocketmq.FromLast
 	}
@@ -113,14 +83,7 @@ func (m member) join(t *testing.T, b *broker.Broker, group string) {
 			return info
 		}
 	}
-	for _, s := range m.topics {
-		if _, err := c.Queues(t.Context(), s.Topic); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := c.Join(t.Context(), spec); err != nil {
-		t.Fatal(err)
-	}
+	brokertest.Join(t, b, m.id, spec)
 }
 
 func tags(topic, expression string) rocketmq.Subscription {
@@ -201,7 +164,7 @@ func TestDraft(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := startBroker(t)
+			b := brokertest.Start(t)
 			for _, topic := range []string{"Orders", "Payments", "Prices"} {
 				b.CreateTopic(topic, 2)
 			}
@@ -211,7 +174,7 @@ func TestDraft(t *testing.T) {
 			for _, m := range c.members {
 				m.join(t, b, "billing")
 			}
-			facts, err := fromgroup.Read(t.Context(), client(t, b, "tool"), "billing", c.topics)
+			facts, err := fromgroup.Read(t.Context(), brokertest.Client(t, b, "tool"), "billing", c.topics)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -269,14 +232,14 @@ func valid(t *testing.T, d *fromgroup.Draft) *config.Config {
 
 // What the draft means, beside what it looks like.
 func TestDraft_meansTheGroup(t *testing.T) {
-	b := startBroker(t)
+	b := brokertest.Start(t)
 	b.CreateTopic("Orders", 2)
 	b.CreateTopic("Payments", 2)
 	expression := "amount > 100 AND note <> '${env:HOME}' AND q = '\"#: '"
 	member{id: "10.0.0.1@1#1", told: java(map[string]string{
 		"maxReconsumeTimes": "5", wire.RunningThreads: "7", "pullThresholdForQueue": "3000", "consumeTimeout": "2",
 	}), topics: []rocketmq.Subscription{tags("Orders", "a || b"), sql("Payments", expression)}}.join(t, b, "billing")
-	facts, err := fromgroup.Read(t.Context(), client(t, b, "tool"), "billing", nil)
+	facts, err := fromgroup.Read(t.Context(), brokertest.Client(t, b, "tool"), "billing", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -320,11 +283,11 @@ func (s stale) ConsumeStats(ctx context.Context, broker, group, topic string) (*
 
 // A topic that was given up is left out: a member that subscribed to it would be unlike the others.
 func TestRead_forsakenTopic(t *testing.T) {
-	b := startBroker(t)
+	b := brokertest.Start(t)
 	b.CreateTopic("Orders", 2)
 	b.CreateTopic("Payments", 2)
 	member{id: "10.0.0.1@1#1", told: java(nil), topics: []rocketmq.Subscription{tags("Orders", "*")}}.join(t, b, "billing")
-	facts, err := fromgroup.Read(t.Context(), stale{client(t, b, "tool")}, "billing", nil)
+	facts, err := fromgroup.Read(t.Context(), stale{brokertest.Client(t, b, "tool")}, "billing", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -334,11 +297,32 @@ func TestRead_forsakenTopic(t *testing.T) {
 }
 
 func TestRead_unknownGroup(t *testing.T) {
-	b := startBroker(t)
+	b := brokertest.Start(t)
 	b.CreateTopic("Orders", 1)
-	_, err := fromgroup.Read(t.Context(), client(t, b, "tool"), "nobody", []string{"Orders"})
-	if !errors.Is(err, fromgroup.ErrUnknownGroup) {
+	_, err := fromgroup.Read(t.Context(), brokertest.Client(t, b, "tool"), "nobody", []string{"Orders"})
+	if !errors.Is(err, groupview.ErrUnknownGroup) {
 		t.Errorf("Read = %v, want ErrUnknownGroup", err)
+	}
+}
+
+// Without the right on the group nobody tells anything: no config is made up of that, whether the group's retry topic shows
+// that it is there or not.
+func TestRead_refused(t *testing.T) {
+	for name, topics := range map[string][]string{"with a retry topic": {wire.RetryTopic("billing")}, "without": nil} {
+		t.Run(name, func(t *testing.T) {
+			b := brokertest.StartGuarded(t, func(_ netip.Addr, cmd *wire.Command) (string, bool) {
+				code := cmd.RequestCode()
+				return "User:app has no permission to access Group:billing from 127.0.0.1, no matched policies.",
+					code != wire.ReqGetSubscriptionGroupConfig && code != wire.ReqGetConsumerConnections && code != wire.ReqGetConsumeStats
+			})
+			for _, topic := range topics {
+				b.CreateTopic(topic, 1)
+			}
+			_, err := fromgroup.Read(t.Context(), brokertest.Client(t, b, "tool"), "billing", nil)
+			if r, refused := rocketmq.AccessRefused(err); !refused || r.Resource != "Group:billing" || errors.Is(err, groupview.ErrUnknownGroup) {
+				t.Errorf("Read = %v", err)
+			}
+		})
 	}
 }
 

@@ -39,31 +39,76 @@ type Held struct {
 	Hold  string // kind of the hold
 }
 
+// UnseenError says that queues may be held that are not chosen, because a part of the group could not be seen.
+type UnseenError struct {
+	Group  string
+	Gaps   []groupview.Gap
+	Chosen int // how many queues were
+}
+
+// Error says what could not be seen. Why is in the notes of the group.
+func (e *UnseenError) Error() string {
+	var what []string
+	for _, g := range e.Gaps {
+		what = append(what, g.What)
+	}
+	text := "whether a queue of group %s is held for want of a position is not known: %s could not be seen"
+	if e.Chosen > 0 {
+		text = "whether another queue of group %s is held for want of a position is not known: %s could not be seen"
+	}
+	return fmt.Sprintf(text, e.Group, strings.Join(what, ", "))
+}
+
+// Unwrap gives the reasons.
+func (e *UnseenError) Unwrap() []error {
+	var errs []error
+	for _, g := range e.Gaps {
+		errs = append(errs, g.Err)
+	}
+	return errs
+}
+
+// Unseen tells whether chosen may lack queues of a group, or of a topic of it, that are held: an *UnseenError, or nil.
+func Unseen(g *groupview.Group, topic string, chosen []Held) error {
+	gaps := slices.DeleteFunc(slices.Clone(g.Gaps), func(gap groupview.Gap) bool { return topic != "" && gap.Topic != "" && gap.Topic != topic })
+	if len(gaps) == 0 {
+		return nil
+	}
+	return &UnseenError{g.Group, gaps, len(chosen)}
+}
+
 // Choose picks the queues of a group that are held for want of a position: all, those of a topic, or those at places. None
 // at all is no error unless a topic or a place was named; what is named and not held so is an error that says what it is
-// instead. So is a broadcasting group, whose offsets no broker stores.
+// instead. So is a broadcasting group, whose offsets no broker stores. What could not be seen is not taken for not held: it
+// is an error where it was named, and Unseen tells of it elsewhere.
 func Choose(g *groupview.Group, topic string, places []Place) ([]Held, error) {
 	if g.Model == "BROADCASTING" {
 		return nil, fmt.Errorf("group %s is broadcasting: each member keeps its own offsets in a file, and none of a broker's is taken; see docs/broadcasting.md", g.Group)
 	}
 	queues := slices.DeleteFunc(slices.Clone(g.Queues), func(q groupview.Queue) bool { return topic != "" && q.Topic != topic })
+	unseen := Unseen(g, topic, nil)
 	if topic != "" && len(queues) == 0 {
+		if unseen != nil {
+			return nil, unseen
+		}
 		return nil, fmt.Errorf("group %s has no topic %s", g.Group, topic)
 	}
 	if len(places) > 0 {
-		return named(g.Group, queues, places)
+		return named(g.Group, queues, places, unseen)
 	}
 	held := heldOf(queues)
-	if topic != "" && len(held) == 0 {
+	if topic != "" && len(held) == 0 && unseen == nil {
 		return nil, fmt.Errorf("no queue of topic %s is held for want of a position: %s", topic, tally(queues))
 	}
 	return held, nil
 }
 
-func named(group string, queues []groupview.Queue, places []Place) ([]Held, error) {
+// named picks the queues at places; unseen is why one may not be found.
+func named(group string, queues []groupview.Queue, places []Place, unseen error) ([]Held, error) {
 	var (
 		chosen []Held
 		errs   []error
+		blind  bool
 	)
 	for i, p := range places {
 		if slices.Contains(places[:i], p) {
@@ -72,6 +117,8 @@ func named(group string, queues []groupview.Queue, places []Place) ([]Held, erro
 		there := slices.DeleteFunc(slices.Clone(queues), func(q groupview.Queue) bool { return q.Broker != p.Broker || q.ID != p.ID })
 		held := heldOf(there)
 		switch {
+		case len(there) == 0 && unseen != nil || slices.ContainsFunc(there, unknown) && len(held) == 0:
+			errs, blind = append(errs, fmt.Errorf("whether queue %s is held for want of a position is not known", p)), true
 		case len(there) == 0:
 			errs = append(errs, fmt.Errorf("group %s has no queue %s", group, p))
 		case len(held) == 0:
@@ -84,11 +131,17 @@ func named(group string, queues []groupview.Queue, places []Place) ([]Held, erro
 			chosen = append(chosen, held[0])
 		}
 	}
+	if blind {
+		errs = append(errs, unseen)
+	}
 	if len(errs) > 0 {
 		return nil, errors.Join(errs...)
 	}
 	return chosen, nil
 }
+
+// unknown tells that nobody who was heard owns a queue, and not everybody was heard.
+func unknown(q groupview.Queue) bool { return q.State == groupview.StateUnknown }
 
 func heldOf(queues []groupview.Queue) []Held {
 	var held []Held

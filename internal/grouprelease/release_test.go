@@ -35,7 +35,10 @@ type fake struct {
 	since  map[sdk.Queue]time.Time
 }
 
-var errGone = errors.New("it is gone")
+var (
+	errGone   = errors.New("it is gone")
+	errSilent = errors.New("it says nothing")
+)
 
 func (f *fake) MinOffset(context.Context, sdk.Queue) (int64, error)           { return 100, nil }
 func (f *fake) MaxOffset(context.Context, sdk.Queue) (int64, error)           { return 200, nil }
@@ -150,12 +153,59 @@ func TestChoose(t *testing.T) {
 		}
 	}
 	g.Queues = g.Queues[:1]
-	if held, err := Choose(g, "", nil); len(held) != 0 || err != nil {
-		t.Errorf("nothing held: %v %v", held, err)
+	if held, err := Choose(g, "", nil); len(held) != 0 || err != nil || Unseen(g, "", held) != nil {
+		t.Errorf("nothing held: %v %v %v", held, err, Unseen(g, "", held))
 	}
 	g.Model = "BROADCASTING"
 	if _, err := Choose(g, "", nil); err == nil || !strings.Contains(err.Error(), "docs/broadcasting.md") {
 		t.Errorf("broadcasting: %v", err)
+	}
+}
+
+// What could not be seen is not taken for not held: it is said, with what it is and why.
+func TestChoose_unseen(t *testing.T) {
+	g := &groupview.Group{
+		Group: "billing",
+		Queues: []groupview.Queue{
+			{Topic: "Orders", Broker: "broker-a", ID: 0, Owners: []string{"one"}, State: groupview.StateActive},
+			{Topic: "Orders", Broker: "broker-a", ID: 1, Owners: []string{"one"}, State: groupview.StateHeld, Hold: "offsets_lost"},
+			{Topic: "Orders", Broker: "broker-b", ID: 0, State: groupview.StateUnknown},
+			{Topic: "Refunds", Broker: "broker-b", ID: 7, State: groupview.StateUnknown},
+		},
+		Gaps: []groupview.Gap{{What: "the members at broker broker-b", Err: errGone}, {What: "the queues of Bills", Topic: "Bills", Err: errSilent}},
+	}
+	for name, c := range map[string]struct {
+		topic  string
+		places []Place
+		held   int
+		says   string
+		not    string
+	}{
+		"all":           {"", nil, 1, "whether another queue of group billing is held for want of a position is not known: the members at broker broker-b, the queues of Bills could not be seen", ""},
+		"topic":         {"Orders", nil, 1, "another queue of group billing is held for want of a position is not known: the members at broker broker-b could not", "Bills"},
+		"none of topic": {"Refunds", nil, 0, "whether a queue of group billing is held for want of a position is not known: the members at broker broker-b could not", "no queue"},
+		"no such topic": {"Bills", nil, 0, "the members at broker broker-b, the queues of Bills could not be seen", "has no topic"},
+		"place":         {"", []Place{{"broker-a", 1}}, 1, "", ""},
+		"active place":  {"", []Place{{"broker-a", 0}}, 0, "Orders/broker-a/0 is not held for want of a position: it is active", "could not be seen"},
+		"unknown place": {"", []Place{{"broker-b", 7}}, 0, "whether queue broker-b/7 is held for want of a position is not known", "is not held"},
+		"no such place": {"", []Place{{"broker-b", 9}}, 0, "whether queue broker-b/9 is held for want of a position is not known", "has no queue"},
+	} {
+		held, err := Choose(g, c.topic, c.places)
+		if err == nil && len(c.places) == 0 {
+			err = Unseen(g, c.topic, held)
+		}
+		if len(held) != c.held || (err == nil) != (c.says == "") {
+			t.Errorf("%s: %v, %v", name, held, err)
+		}
+		if err == nil {
+			continue
+		}
+		if !strings.Contains(err.Error(), c.says) || c.not != "" && strings.Contains(err.Error(), c.not) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if blind := strings.Contains(err.Error(), "could not be seen"); blind != errors.Is(err, errGone) {
+			t.Errorf("%s: %v does not wrap why", name, err)
+		}
 	}
 }
 

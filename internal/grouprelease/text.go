@@ -3,12 +3,13 @@ package grouprelease
 import (
 	"fmt"
 	"io"
-	"text/tabwriter"
+
+	"github.com/streamd/streamd/internal/plain"
 )
 
 // Text writes the steps as a table for people.
 func Text(w io.Writer, steps []Step) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	t := plain.NewTable(w)
 	fmt.Fprintln(t, "TOPIC\tBROKER\tQUEUE\tOWNER\tHELD FOR\tMIN\tMAX\tOFFSET\tSTATE")
 	for i := range steps {
 		s := &steps[i]

@@ -11,15 +11,14 @@ import (
 )
 
 const (
-	// toolsGroup is the group that RocketMQ's own tools read with; every broker has it.
-	toolsGroup = "TOOLS_CONSUMER"
 	// ageWorkers bounds the questions that run at once.
 	ageWorkers = 16
 	// ageTimeout bounds one question; the whole must stay quick for a person.
 	ageTimeout = 3 * time.Second
 )
 
-// ages reads the store time of the message each lagging queue stands at: only the message itself tells it.
+// ages reads the store time of the message each lagging queue stands at: only the message itself tells it. It is read by the
+// group of RocketMQ's tools, never by the group itself: a pull of that takes a reset that waits for a member (from 5.1).
 func (r *reader) ages(ctx context.Context) {
 	work := make(chan *Queue)
 	var wg sync.WaitGroup
@@ -47,9 +46,13 @@ func (r *reader) age(ctx context.Context, v *Queue) time.Duration {
 	defer cancel()
 	q := sdk.Queue{Topic: v.Topic, Broker: v.Broker, ID: v.ID}
 	got, err := r.cluster.Pull(ctx, &rocketmq.PullRequest{
-		Group: toolsGroup, Queue: q, Offset: v.Committed, MaxMessages: 1,
+		Group: wire.ToolsGroup, Queue: q, Offset: v.Committed, MaxMessages: 1,
 		Subscription: rocketmq.Subscription{Topic: q.Topic, Expression: "*", Type: rocketmq.FilterTag},
 	})
+	if refusal, refused := rocketmq.AccessRefused(err); refused { // one note, since it is the same for each queue of the topic
+		r.note("the ages of the oldest messages in %s are not known: %v", q.Topic, refusal)
+		return Unknown
+	}
 	if err != nil {
 		r.note("the age of the oldest message in %s is not known: %v", q, err)
 		return Unknown

@@ -4,5 +4,5 @@
 // Promises: what could not be learned is said to be unknown, with the reason; it is never shown as zero or empty. A queue
 // that nobody handles says why.
 //
-// Goroutines: Read asks members and brokers side by side and waits for all of them before it returns.
+// Goroutines: Read and Ask ask members and brokers side by side and wait for all of them before they return.
 package groupview

@@ -3,6 +3,7 @@ package groupview
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strconv"
 	"time"
 
@@ -16,29 +17,31 @@ import (
 // what the engine tells.
 const PropertyPlugins = "streamd.plugins"
 
-// describe takes what a member says of itself.
-func (m *Member) describe(info *wire.ConsumerRunningInfo) {
+// describe takes what a member says of itself. The error is that it cannot be read.
+func (m *Member) describe(info *wire.ConsumerRunningInfo) error {
 	p := info.Properties
 	m.Streamd = p[allocate.PropertyStreamd]
 	if peer, err := allocate.PeerOf(m.ClientID, p); err == nil {
 		m.Strategy = peer.Strategy
 	}
+	var unread error
 	switch own, err := runtime.ParsePeerInfo(info); {
 	case err == nil:
 		m.peer = &own
 		m.Strategy, m.Stream, m.State = own.Strategy, own.Stream, own.State
 		m.Order, m.Locks, m.Heads = string(own.Order), own.Locks, own.Heads
 	case !errors.Is(err, runtime.ErrNotStreamd):
-		m.Silent = err.Error()
+		unread = err
 	}
 	if ms, err := strconv.ParseInt(p[wire.RunningStartMillis], 10, 64); err == nil && ms > 0 {
 		m.Started = time.UnixMilli(ms)
 	}
 	if list := p[PropertyPlugins]; list != "" {
 		if err := json.Unmarshal([]byte(list), &m.Plugins); err != nil {
-			m.Silent = "its list of plugins cannot be read: " + err.Error()
+			unread = errors.Join(unread, fmt.Errorf("its list of plugins cannot be read: %w", err))
 		}
 	}
+	return unread
 }
 
 // queue is what a streamd member tells of a queue; nil when it tells nothing.

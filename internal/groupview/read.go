@@ -20,7 +20,7 @@ type Cluster interface {
 	Queues(ctx context.Context, topic string) ([]sdk.Queue, error)
 	ConsumerConnections(ctx context.Context, broker, group string) (*wire.ConsumerConnections, error)
 	ConsumeStats(ctx context.Context, broker, group, topic string) (*wire.ConsumeStats, error)
-	PeerInfo(ctx context.Context, group, clientID string) (*wire.ConsumerRunningInfo, error)
+	Members
 	Pull(ctx context.Context, req *rocketmq.PullRequest) (*rocketmq.PullResult, error)
 }
 
@@ -28,8 +28,8 @@ type Cluster interface {
 var ErrUnknownGroup = errors.New("no broker knows the group")
 
 // Read asks brokers and members. Topics are looked at beside those the members subscribe to: for groups that nobody is in
-// now and that have no retry topic. The error is that nothing could be learned; what could not be learned in part is in
-// the notes.
+// now and that have no retry topic. The error is that nothing could be learned, as without the right on the group; what could
+// not be learned in part is in the notes.
 func Read(ctx context.Context, c Cluster, group string, topics []string) (*Group, error) {
 	if err := CheckNames(group, topics); err != nil {
 		return nil, err
@@ -41,6 +41,9 @@ func Read(ctx context.Context, c Cluster, group string, topics []string) (*Group
 	r.members(ctx)
 	r.unlike()
 	r.progress(ctx)
+	if !r.told && len(r.failed) > 0 {
+		return nil, fmt.Errorf("no broker tells of group %s: %w", group, r.failed[0])
+	}
 	r.local(ctx)
 	r.own()
 	r.ages(ctx)
@@ -69,7 +72,20 @@ type reader struct {
 	infos   map[string]*wire.ConsumerRunningInfo // by client id
 	asked   bool                                 // the connections were read from every broker
 
-	mu sync.Mutex // guards notes and infos while questions run side by side
+	mu     sync.Mutex // guards notes, queues, told and failed while questions run side by side
+	told   bool       // a broker told members or offsets, be it that there are none
+	failed []error    // what brokers did not tell
+}
+
+// heard takes down whether a broker told what it was asked: that nobody is there is an answer too.
+func (r *reader) heard(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err == nil || errors.Is(err, rocketmq.ErrNoMembers) {
+		r.told = true
+		return
+	}
+	r.failed = append(r.failed, err)
 }
 
 func (r *reader) note(format string, args ...any) {
@@ -80,34 +96,27 @@ func (r *reader) note(format string, args ...any) {
 	}
 }
 
-// find learns the group's brokers, connections and queues. Members may subscribe to topics on brokers where the retry
-// topic is not yet, so brokers are added until nothing new appears.
+// find learns the group's brokers, connections and queues.
 func (r *reader) find(ctx context.Context, topics []string) error {
 	r.queues, r.asked = map[sdk.Queue]*Queue{}, true
-	pending := append([]string{wire.RetryTopic(r.out.Group)}, topics...)
-	seen := map[string]bool{}
 	var first error
-	for len(pending) > 0 {
-		topic := pending[0]
-		pending = pending[1:]
-		if seen[topic] {
-			continue
-		}
-		seen[topic] = true
+	walk := NewWalk(r.out.Group, topics)
+	for topic := range walk.Topics() {
 		qs, err := r.cluster.Queues(ctx, topic)
 		if err != nil {
 			first = errors.Join(first, err)
 			if !errors.Is(err, rocketmq.ErrTopicNotFound) || !strings.HasPrefix(topic, wire.RetryTopic("")) {
 				r.note("the queues of %s are not known: %v", topic, err)
+				r.out.Gaps = append(r.out.Gaps, Gap{"the queues of " + topic, topic, err})
 			}
 			continue
 		}
 		for _, q := range qs {
 			r.queue(q)
-			if !slices.Contains(r.brokers, q.Broker) {
-				r.brokers = append(r.brokers, q.Broker)
-				pending = append(pending, r.connections(ctx, q.Broker)...)
-			}
+		}
+		for _, broker := range walk.Brokers(qs) {
+			r.brokers = append(r.brokers, broker)
+			walk.Add(r.connections(ctx, broker)...)
 		}
 	}
 	if len(r.brokers) == 0 {
@@ -131,10 +140,12 @@ func (r *reader) queue(q sdk.Queue) *Queue {
 // connections reads one broker's list of members and returns the topics they subscribe to.
 func (r *reader) connections(ctx context.Context, broker string) []string {
 	cs, err := r.cluster.ConsumerConnections(ctx, broker, r.out.Group)
+	r.heard(err)
 	if err != nil {
 		if !errors.Is(err, rocketmq.ErrNoMembers) {
 			r.asked = false
 			r.note("broker %s does not tell the members: %v", broker, err)
+			r.out.Gaps = append(r.out.Gaps, Gap{"the members at broker " + broker, "", err})
 		}
 		return nil
 	}
@@ -162,23 +173,16 @@ func (r *reader) connections(ctx context.Context, broker string) []string {
 
 // members asks each for its own view (307).
 func (r *reader) members(ctx context.Context) {
-	slices.SortFunc(r.out.Members, func(a, b Member) int { return strings.Compare(a.ClientID, b.ClientID) })
-	var wg sync.WaitGroup
-	for i := range r.out.Members {
-		wg.Go(func() {
-			m := &r.out.Members[i]
-			info, err := r.cluster.PeerInfo(ctx, r.out.Group, m.ClientID)
-			if err != nil {
-				m.Silent = err.Error()
-				return
-			}
-			m.describe(info)
-			r.mu.Lock()
-			defer r.mu.Unlock()
+	Ask(ctx, r.cluster, r.out.Group, r.out.Members, func(m *Member) string { return m.ClientID }, func(m *Member, info *wire.ConsumerRunningInfo, err error) {
+		if err == nil {
+			err = m.describe(info)
 			r.infos[m.ClientID] = info
-		})
-	}
-	wg.Wait()
+		}
+		if err != nil {
+			m.Silent = err.Error()
+			r.out.Gaps = append(r.out.Gaps, Gap{"the queues of member " + m.ClientID, "", err})
+		}
+	})
 }
 
 // progress reads committed and greatest offsets from each broker (208).
@@ -187,6 +191,7 @@ func (r *reader) progress(ctx context.Context) {
 	for _, broker := range r.brokers {
 		wg.Go(func() {
 			stats, err := r.cluster.ConsumeStats(ctx, broker, r.out.Group, "")
+			r.heard(err)
 			if err != nil {
 				r.note("broker %s does not tell the offsets: %v", broker, err)
 				return

@@ -6,7 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
+	"net/netip"
 	"strings"
 	"testing"
 	"time"
@@ -15,6 +15,7 @@ import (
 
 	"github.com/streamd/streamd/allocate"
 	"github.com/streamd/streamd/internal/broker"
+	"github.com/streamd/streamd/internal/brokertest"
 	"github.com/streamd/streamd/internal/groupview"
 	"github.com/streamd/streamd/internal/rocketmq"
 	"github.com/streamd/streamd/internal/rocketmq/wire"
@@ -23,41 +24,9 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func startBroker(t *testing.T) *broker.Broker {
-	t.Helper()
-	b := broker.New(broker.Config{CallTimeout: 300 * time.Millisecond})
-	if err := b.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := b.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return b
-}
-
-func client(t *testing.T, b *broker.Broker, id string) *rocketmq.Client {
-	t.Helper()
-	c, err := rocketmq.New(rocketmq.Config{NameServers: []string{b.Address()}, ClientID: id, Logger: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := c.Close(context.Background()); err != nil {
-			t.Error(err)
-		}
-	})
-	return c
-}
-
-// member joins a group and answers 307 with info; nil = it never answers.
+// member joins a group and answers 307 with info; nil = it tells nothing.
 func member(t *testing.T, b *broker.Broker, id string, info *wire.ConsumerRunningInfo) {
 	t.Helper()
-	c := client(t, b, id)
 	spec := rocketmq.GroupSpec{
 		Name: "billing", FromWhere: rocketmq.FromLast,
 		Subscriptions: func() []rocketmq.Subscription {
@@ -67,12 +36,7 @@ func member(t *testing.T, b *broker.Broker, id string, info *wire.ConsumerRunnin
 	if info != nil {
 		spec.RunningInfo = func(bool) *wire.ConsumerRunningInfo { return info }
 	}
-	if _, err := c.Queues(t.Context(), "Orders"); err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Join(t.Context(), spec); err != nil {
-		t.Fatal(err)
-	}
+	brokertest.Join(t, b, id, spec)
 }
 
 func owns(properties map[string]string, queues map[int32]wire.ProcessQueueInfo) *wire.ConsumerRunningInfo {
@@ -84,7 +48,7 @@ func owns(properties map[string]string, queues map[int32]wire.ProcessQueueInfo) 
 }
 
 func TestRead(t *testing.T) {
-	b := startBroker(t)
+	b := brokertest.Start(t)
 	b.CreateTopic("Orders", 4)
 	for q := range int32(4) {
 		for n := range 10 {
@@ -95,9 +59,9 @@ func TestRead(t *testing.T) {
 	}
 	member(t, b, "10.0.0.1@1#1", owns(map[string]string{
 		allocate.PropertyStreamd: "v1", wire.RunningStartMillis: "1700000000000",
-		groupview.PropertyPlugins: `[{"name":"acme","pid":42,"state":"ready","version":"1.2.3"}]`,
+		groupview.PropertyPlugins: `[{"name":"acme","pid":42,"state":"ready","version":"1.2.3"},{"name":"late","state":"failed"}]`,
 		runtime.PeerInfoProperty: `{"version":"v1","stream":"orders","state":"running","strategy":"averagely","order":"key","locks":3,
-			"heads":[{"queue":{"topic":"Orders","broker":"broker-a","id":0},"offset":7,"message":"m7","key":"A-1","attempt":4,"since":"2023-11-14T22:13:20Z","blocked":true,"text":"db timeout"}],"queues":{
+			"heads":[{"queue":{"topic":"Orders","broker":"broker-a","id":0},"offset":7,"msg_id":"m7","key":"A-1","attempt":4,"since":"2023-11-14T22:13:20Z","blocked":true,"text":"db timeout"}],"queues":{
 			"Orders/broker-a/0":{"state":"owned","in_flight":3},
 			"Orders/broker-a/1":{"state":"owned","hold":{"kind":"plugin_down","text":"plugin acme is down, next try in 3s"}},
 			"Orders/broker-a/2":{"state":"owned","in_flight":0},
@@ -109,7 +73,7 @@ func TestRead(t *testing.T) {
 	b.Commit("billing", "Orders", 2, 0)
 	b.Commit("billing", "Orders", 3, 4)
 
-	g, err := groupview.Read(t.Context(), client(t, b, "tool"), "billing", nil)
+	g, err := groupview.Read(t.Context(), brokertest.Client(t, b, "tool"), "billing", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -168,7 +132,7 @@ func checkText(t *testing.T, g *groupview.Group) {
 	if err := g.Text(&out); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"acme ready (pid 42)", "a || b", "streamd v1", "both say they own it", "clustering"} {
+	for _, want := range []string{"acme ready (pid 42), late failed\n", "a || b", "streamd v1", "both say they own it", "clustering"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("the text lacks %q:\n%s", want, out.String())
 		}
@@ -180,10 +144,10 @@ func checkText(t *testing.T, g *groupview.Group) {
 }
 
 func TestSilentMemberMakesOwnersUnknown(t *testing.T) {
-	b := startBroker(t)
+	b := brokertest.Start(t)
 	b.CreateTopic("Orders", 1)
 	member(t, b, "quiet@1#1", nil)
-	g, err := groupview.Read(t.Context(), client(t, b, "tool"), "billing", nil)
+	g, err := groupview.Read(t.Context(), brokertest.Client(t, b, "tool"), "billing", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -201,11 +165,11 @@ func TestSilentMemberMakesOwnersUnknown(t *testing.T) {
 }
 
 func TestOfflineGroup(t *testing.T) {
-	b := startBroker(t)
+	b := brokertest.Start(t)
 	b.CreateTopic("Orders", 1)
 	b.PutGroup(b.NewGroup("billing"))
 	b.Commit("billing", "Orders", 0, 0)
-	g, err := groupview.Read(t.Context(), client(t, b, "tool"), "billing", []string{"Orders"})
+	g, err := groupview.Read(t.Context(), brokertest.Client(t, b, "tool"), "billing", []string{"Orders"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -214,17 +178,57 @@ func TestOfflineGroup(t *testing.T) {
 	}
 }
 
+// Without the right on the group no broker tells anything: that is the error, and no group without members.
+func TestRead_refused(t *testing.T) {
+	b := brokertest.StartGuarded(t, func(_ netip.Addr, cmd *wire.Command) (string, bool) {
+		return "User:app has no permission to access Group:billing from 127.0.0.1, no matched policies.",
+			cmd.RequestCode() != wire.ReqGetConsumerConnections && cmd.RequestCode() != wire.ReqGetConsumeStats
+	})
+	b.CreateTopic("Orders", 2)
+	_, err := groupview.Read(t.Context(), brokertest.Client(t, b, "tool"), "billing", []string{"Orders"})
+	if r, refused := rocketmq.AccessRefused(err); !refused || r.Resource != "Group:billing" {
+		t.Errorf("Read = %v", err)
+	}
+}
+
+// Without the right to read messages only their ages are unknown: one note says what grants it, not one for each queue.
+func TestRead_agesRefused(t *testing.T) {
+	b := brokertest.StartGuarded(t, func(_ netip.Addr, cmd *wire.Command) (string, bool) {
+		return "User:app has no permission to access Group:TOOLS_CONSUMER from 127.0.0.1, no matched policies.", cmd.RequestCode() != wire.ReqPullMessage
+	})
+	b.CreateTopic("Orders", 2)
+	b.PutGroup(b.NewGroup("billing"))
+	for q := range int32(2) {
+		b.Commit("billing", "Orders", q, 0)
+		if err := b.Put(broker.Message{Topic: "Orders", Queue: q, Body: []byte("1")}, broker.Message{Topic: "Orders", Queue: q, Body: []byte("2")}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	g, err := groupview.Read(t.Context(), brokertest.Client(t, b, "tool"), "billing", []string{"Orders"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(g.Notes) != 1 || !strings.Contains(g.Notes[0], "-r Group:TOOLS_CONSUMER -a Sub -d Allow") || g.Lag != 4 {
+		t.Errorf("lag %d, notes %q", g.Lag, g.Notes)
+	}
+	for _, q := range g.Queues {
+		if q.Topic == "Orders" && q.OldestAge != groupview.Unknown {
+			t.Errorf("queue %+v has an age", q)
+		}
+	}
+}
+
 func TestUnknownGroup(t *testing.T) {
-	b := startBroker(t)
-	_, err := groupview.Read(t.Context(), client(t, b, "tool"), "nobody", nil)
+	b := brokertest.Start(t)
+	_, err := groupview.Read(t.Context(), brokertest.Client(t, b, "tool"), "nobody", nil)
 	if !errors.Is(err, groupview.ErrUnknownGroup) {
 		t.Errorf("Read = %v, want ErrUnknownGroup", err)
 	}
 }
 
 func TestNoServer(t *testing.T) {
-	b := startBroker(t)
-	c := client(t, b, "tool")
+	b := brokertest.Start(t)
+	c := brokertest.Client(t, b, "tool")
 	if err := b.Stop(); err != nil {
 		t.Fatal(err)
 	}

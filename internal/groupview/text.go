@@ -5,13 +5,14 @@ import (
 	"io"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
+
+	"github.com/streamd/streamd/internal/plain"
 )
 
 // Text writes the tables for people.
 func (g *Group) Text(w io.Writer) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	t := plain.NewTable(w)
 	fmt.Fprintf(t, "GROUP\t%s\n", g.Group)
 	if g.Model != "" {
 		fmt.Fprintf(t, "MODEL\t%s, a new group starts at %s\n", strings.ToLower(g.Model), g.StartFrom)
@@ -70,7 +71,11 @@ func (g *Group) memberTable(w io.Writer) {
 		}
 		var plugins []string
 		for _, p := range m.Plugins {
-			plugins = append(plugins, fmt.Sprintf("%s %s (pid %d)", p.Name, p.State, p.PID))
+			plugin := p.Name + " " + p.State
+			if p.PID != 0 { // it has a process
+				plugin += fmt.Sprintf(" (pid %d)", p.PID)
+			}
+			plugins = append(plugins, plugin)
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", m.ClientID, m.Address, client, orDash(m.Strategy), orDash(strings.Join(plugins, ", ")))
 	}

@@ -23,6 +23,16 @@ type Group struct {
 	Progress []Progress `json:"progress,omitempty"`
 	// Notes are sentences about what an operator should know: members that disagree, brokers that did not answer.
 	Notes []string `json:"notes"`
+	// Gaps are what of members and queues could not be seen, for those who conclude from what they do not see. Each is in the
+	// notes, or in the member, too.
+	Gaps []Gap `json:"-"`
+}
+
+// Gap is a part of a group that could not be seen.
+type Gap struct {
+	What  string // in words, as "the members at broker broker-b"
+	Topic string // the only topic whose queues are not seen; empty: those of any may be
+	Err   error  // why
 }
 
 // Subscription is one topic with its filter.

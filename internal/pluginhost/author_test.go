@@ -20,11 +20,11 @@ func author(t *testing.T) pluginhost.PluginSpec {
 func onEachPath(t *testing.T, test func(t *testing.T, plugin pluginhost.PluginSpec)) {
 	t.Helper()
 	t.Parallel()
-	for _, sockets := range []bool{false, true} {
-		t.Run(map[bool]string{false: "grpc", true: "sockets"}[sockets], func(t *testing.T) {
+	for name, path := range map[string]pluginhost.Datapath{"grpc": pluginhost.DatapathGRPC, "sockets": pluginhost.DatapathAuto} {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			plugin := author(t)
-			plugin.Sockets = sockets
+			plugin.Datapath = path
 			test(t, plugin)
 		})
 	}
@@ -37,7 +37,7 @@ func overTheBorder(t *testing.T, plugin pluginhost.PluginSpec) {
 	t.Helper()
 	b := newBench(t, nil)
 	b.apply(plugin)
-	got, err := b.host.Configure(within(t, 20*time.Second), pluginhost.HandlerSpec{
+	got, err := b.host.Configure(within(t, patience), pluginhost.HandlerSpec{
 		Name: "wrong", Plugin: "author", Config: []byte(`{"currency":5}`),
 	})
 	if err != nil || len(got) != 1 || got[0].Pointer != "/currency" || got[0].Warning {
@@ -109,7 +109,7 @@ func TestSDK_deadline(t *testing.T) { onEachPath(t, deadline) }
 
 func deadline(t *testing.T, plugin pluginhost.PluginSpec) {
 	t.Helper()
-	b := newBench(t, nil)
+	b := newBench(t, func(c *pluginhost.Config) { c.Timing.Grace = 5 * time.Second }) // for all that happens before the deaf one ends
 	b.apply(plugin)
 	s := laneSpec("author")
 	s.Deadline = 1500 * time.Millisecond

@@ -43,7 +43,7 @@ func benchLane(b *testing.B, path, component string, size int, way string) {
 		b.Fatal(err)
 	}
 	defer func() { _ = h.Close() }()
-	if err := h.Apply(b.Context(), pluginhost.PluginSpec{Name: "blackhole", Command: []string{path}, TLSOff: way != "tls", Sockets: way == "sockets"}); err != nil {
+	if err := h.Apply(b.Context(), pluginhost.PluginSpec{Name: "blackhole", Command: []string{path}, TLSOff: way != "tls", Datapath: map[bool]pluginhost.Datapath{true: pluginhost.DatapathSocketPair, false: pluginhost.DatapathGRPC}[way == "sockets"]}); err != nil {
 		b.Fatal(err)
 	}
 	if _, err := h.Configure(b.Context(), pluginhost.HandlerSpec{Name: "h", Plugin: "blackhole", Use: component}); err != nil {

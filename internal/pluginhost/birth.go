@@ -126,7 +126,7 @@ func (g *generation) stillborn(err error) (crash bool, _ error) {
 		g.release()
 		return false, fmt.Errorf("starting plugin %s: %w", g.name, text)
 	}
-	if known == nil && errors.Is(waitFor(p, pipeGrace), errGone) {
+	if known == nil && errors.Is(waitFor(p, exitWait), errGone) {
 		text = fmt.Errorf("it ended before its handshake (%s); run %s by hand to see why", p.Exit(), strings.Join(g.spec.Command, " "))
 		if p.Exit().Code == 0 {
 			text = fmt.Errorf("%w; a plugin must stay and serve", text)
@@ -147,13 +147,26 @@ func (g *generation) stillborn(err error) (crash bool, _ error) {
 
 // waitFor returns errGone when the process ends within the limit.
 func waitFor(p *process.Process, limit time.Duration) error {
+	if endsWithin(p.Exited(), limit) {
+		return errGone
+	}
+	return nil
+}
+
+// endsWithin waits for an end. Who had no turn until the limit was over finds the end and the limit at once: the end counts.
+func endsWithin(end <-chan struct{}, limit time.Duration) bool {
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
 	select {
-	case <-p.Exited():
-		return errGone
+	case <-end:
+		return true
 	case <-timer.C:
-		return nil
+	}
+	select {
+	case <-end:
+		return true
+	default:
+		return false
 	}
 }
 
@@ -169,7 +182,7 @@ func (g *generation) describe(ctx context.Context) error {
 	g.mu.Lock()
 	g.about = about
 	g.mu.Unlock()
-	if g.sockets != nil && !g.takesSockets() {
+	if g.spec.Datapath == DatapathSocketPair && !g.takesSockets() {
 		g.logger.Warn("the plugin takes no lanes over sockets; they go over gRPC", "datapath", "socketpair")
 	}
 	if told := g.host.described; told != nil {

@@ -23,7 +23,7 @@ const goFatal = 2
 
 const (
 	ladderStep  = 500 * time.Millisecond // for each rung
-	dumpWait    = time.Second            // for a stack dump
+	exitWait    = 2 * time.Second        // for the end of a process that left before its handshake
 	killWait    = 5 * time.Second        // for SIGKILL: beyond it the process hangs in the kernel
 	releaseWait = 5 * time.Second        // for go-plugin to let go
 )
@@ -46,7 +46,9 @@ func (g *generation) watch(exited func(crash bool)) {
 	} else {
 		g.logger.Info("plugin process ended", facts...)
 	}
+	g.mu.Lock() // who looks whether it is over, and takes a row of the page, does both before this or neither
 	close(g.dead)
+	g.mu.Unlock()
 	g.release()
 	exited(crash)
 }
@@ -163,7 +165,7 @@ func (g *generation) replace(cause frame.Cause, text string) {
 func (g *generation) quit(p *process.Process) {
 	if procState(p.PID) != "T" {
 		g.signal(p.Signal(syscall.SIGQUIT))
-		if waitFor(p, dumpWait) != nil {
+		if waitFor(p, g.host.timing.Dump) != nil {
 			return
 		}
 	}

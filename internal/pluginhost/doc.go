@@ -8,7 +8,8 @@
 //     gives; its socket is in a directory of mode 0700, and behind mutual TLS unless that is off. A lane's own socket has no name.
 //   - No process and no socket is left: children die with the host (parent-death signal), a stop is a ladder with bounded
 //     rungs (drain, Shutdown, SIGTERM, SIGKILL of the group), and what a killed host left is swept by the next.
-//   - A process that is wanted is tried for ever (see supervisor); nobody has to resume it. A frozen one is noticed within
+//   - A process that is wanted is tried for ever (see supervisor); nobody has to resume it. One that waits for its next try
+//     is tried within seconds when its file has become another one, and at once by Retry. A frozen one is noticed within
 //     seconds and replaced.
 //   - On a lane never more is in flight than the plugin granted, every record is answered at most once, and answers of an
 //     ended lane reach nobody. A lost lane tells its cause, the last words of the process, and for a crash or a hang the
@@ -20,8 +21,9 @@
 // How it hangs together: Host → plugin (a name) → fleet (one version of its spec) → slot (one process that is kept
 // running; supervisor.Core decides) → generation (one start) → Lane (one stream).
 //
-// Goroutines: the spawner's thread; one per slot; per generation its exit watch, health, memory, retry of refused configs
-// and three readers of its pipes; per lane a reader and a writer; go-plugin's own. Host.Close ends them all.
+// Goroutines: the spawner's thread; one per slot, and one that looks at its file while it waits for its next try; per
+// generation its exit watch, health, memory, retry of refused configs and three readers of its pipes; per lane a reader and
+// a writer; go-plugin's own. Host.Close ends them all.
 //
 // Locks are leaves, taken in the order Host, fleet, slot, generation, Lane; none is held while a process is waited for.
 //

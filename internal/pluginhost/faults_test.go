@@ -38,9 +38,9 @@ func TestStart_failuresAreTold(t *testing.T) {
 		"prints":        {func() pluginhost.PluginSpec { return spec(t, "", "prints") }, []string{"before its handshake", "Welcome to acme!", "stderr"}},
 		"hangs": {func() pluginhost.PluginSpec {
 			s := spec(t, "", "hangs")
-			s.StartTimeout = 500 * time.Millisecond
+			s.StartTimeout = 3 * time.Second // until it has the stacks that it is asked for
 			return s
-		}, []string{"no handshake within 500ms", "start_timeout", "goroutine"}},
+		}, []string{"no handshake within 3s", "start_timeout", "goroutine"}},
 		"no-plugin": {func() pluginhost.PluginSpec { return pluginhost.PluginSpec{Command: []string{"echo", "hello"}} }, []string{"before its handshake", "hello", "correct its command"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -169,10 +169,35 @@ func TestSolo_isApart(t *testing.T) {
 	})
 }
 
+// Two streams have suspects at once: what the one's kills the solo process with must not look like the other's doing, so each has
+// it to itself.
+func TestSolo_isForOneLaneAtATime(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, nil)
+	b.apply(spec(t, "acme", "ok"))
+	first, second := laneSpec("acme"), laneSpec("acme")
+	first.Solo, second.Solo, second.Stream = true, true, "bills"
+	killer := b.open(first)
+	killer.until(frame.EventCredit)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	if l, err := b.host.Open(ctx, second); err == nil {
+		t.Fatalf("a second lane to solo process %d, which %d has", l.Info().PID, killer.Info().PID)
+	} else {
+		contains(t, err.Error(), "alone in its solo process")
+	}
+	killer.send("exit")
+	killer.lost()
+	innocent := b.open(second)
+	innocent.until(frame.EventCredit)
+	innocent.send("a")
+	innocent.acked(1)
+}
+
 // A frozen process is replaced, whether it has records or not.
 func TestFreeze_isReplaced(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, nil)
+	b := newBench(t, func(c *pluginhost.Config) { c.Timing.HealthDeadline = time.Second })
 	b.apply(spec(t, "acme", "ok"))
 	l := b.open(laneSpec("acme"))
 	l.until(frame.EventCredit)
@@ -198,7 +223,7 @@ func TestHang_isReplacedWithItsStacks(t *testing.T) {
 	b := newBench(t, nil)
 	b.apply(spec(t, "acme", "ok"))
 	s := laneSpec("acme")
-	s.Deadline = 100 * time.Millisecond
+	s.Deadline = 2 * time.Second // the other record has its time
 	l := b.open(s)
 	l.until(frame.EventCredit)
 	l.send("a", "hang")
@@ -206,7 +231,7 @@ func TestHang_isReplacedWithItsStacks(t *testing.T) {
 	if lost.Cause != frame.CauseHang || acks != 1 || len(lost.Suspects) != 1 {
 		t.Errorf("%d acks, %+v", acks, lost)
 	}
-	contains(t, lost.Text, "gave no answer for record 1 of batch 1", "deadline 100ms", "SIGQUIT", "goroutine")
+	contains(t, lost.Text, "gave no answer for record 1 of batch 1", "deadline 2s", "SIGQUIT", "goroutine")
 }
 
 func TestMemory_overTheLimitIsReplaced(t *testing.T) {
@@ -217,7 +242,7 @@ func TestMemory_overTheLimitIsReplaced(t *testing.T) {
 	if err := b.host.Apply(t.Context(), s); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.host.Configure(within(t, 20*time.Second), pluginhost.HandlerSpec{Name: "acme", Plugin: "acme", Use: "main"}); err != nil {
+	if _, err := b.host.Configure(within(t, patience), pluginhost.HandlerSpec{Name: "acme", Plugin: "acme", Use: "main"}); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "it is replaced", func() bool { return strings.Contains(b.process("acme").LastError, "its limit is 128 MiB") })
@@ -316,12 +341,10 @@ func TestGrandchild_delaysNothing(t *testing.T) {
 	l.send("exit")
 	l.lost()
 	t.Logf("the crash was noticed after %s", time.Since(start).Round(100*time.Microsecond))
-	if time.Since(start) > 5*time.Second {
+	if time.Since(start) > time.Minute { // it lives for five
 		t.Error("the grandchild held up the notice")
 	}
-	if members := group(pid); len(members) > 0 {
-		t.Errorf("left of the group: %v", members)
-	}
+	eventually(t, "nothing is left of the group", func() bool { return len(group(pid)) == 0 })
 	b.open(laneSpec("acme"))
 }
 
@@ -352,7 +375,7 @@ func TestStop_isBounded(t *testing.T) {
 	if err := b.host.Remove("acme"); err != nil {
 		t.Fatal(err)
 	}
-	if took := time.Since(start); took > 8*time.Second {
+	if took := time.Since(start); took > time.Minute { // it would never end by itself
 		t.Errorf("took %s", took)
 	}
 	if err := syscall.Kill(pid, 0); !errors.Is(err, syscall.ESRCH) {

@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -63,6 +64,7 @@ type generation struct {
 	instances map[string]*sync.Mutex // one configures an instance at a time; by handler
 	fate      *frame.Lost            // why the host ends it, when it does
 	blame     *blame                 // with a fate of CauseHang: the lane that waited too long, when it was one
+	leaving   bool                   // it takes no lanes any more
 	text      frame.Lost             // what its lanes are told; set before dead is closed
 
 	dead chan struct{} // the process has ended and its last words are known
@@ -79,15 +81,21 @@ type blame struct {
 // errGone is what a call to a process that ended by itself returns.
 var errGone = errors.New("the process is gone")
 
+// What a lane is refused for that was being opened meanwhile.
+var (
+	errLeaving = errors.New("the process is being replaced")
+	errStale   = errors.New("the handler's config has changed")
+)
+
 func (h *Host) newGeneration(f *fleet, id uint64, solo bool, exe *process.Executable) (*generation, error) {
 	spec := f.spec
 	g := &generation{
 		host: h, fleet: f, name: spec.Name, spec: spec, id: id, solo: solo, checksum: exe.Checksum,
-		dir:   filepath.Join(h.run.Path, fmt.Sprintf("g%d", id)),
+		dir:   filepath.Join(h.run.Path, fmt.Sprintf("g%d", h.births.Add(1))), // short, as paths of sockets must be
 		lanes: map[*Lane]struct{}{}, configs: map[string]*configured{}, instances: map[string]*sync.Mutex{}, dead: make(chan struct{}),
 	}
 	g.logger = h.logger.With("plugin", spec.Name, "generation", id)
-	g.pump = plog.NewPump(g.logger, h.now)
+	g.pump = plog.NewPump(h.lines.With("plugin", spec.Name, "generation", id), h.now)
 	if err := os.Mkdir(g.dir, 0o700); err != nil {
 		return nil, fmt.Errorf("making the private directory of plugin %s: %w", spec.Name, err)
 	}
@@ -96,7 +104,7 @@ func (h *Host) newGeneration(f *fleet, id uint64, solo bool, exe *process.Execut
 		return nil, errors.Join(err, os.RemoveAll(g.dir))
 	}
 	g.page = g.shared.page
-	if spec.Sockets {
+	if spec.Datapath != DatapathGRPC {
 		if g.sockets, err = newLaneSockets(); err != nil {
 			return nil, errors.Join(err, g.shared.close(), os.RemoveAll(g.dir))
 		}
@@ -172,17 +180,53 @@ func (g *generation) laneInfo(handler string) frame.LaneInfo {
 	return info
 }
 
-func (g *generation) takeRow() (uint32, frame.Row, bool) {
+// takeRow takes a row of the shared page for a lane that is to be opened, and keeps the page in place until work.Done is
+// called. A solo process has one lane at a time, whoever has suspects: what runs beside a message that kills it would be
+// taken for a killer too.
+func (g *generation) takeRow() (uint32, frame.Row, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	for i := range g.rows {
-		if !g.rows[i] {
-			g.rows[i] = true
-			row, ok := g.page.Row(uint32(i))
-			return uint32(i), row, ok
-		}
+	if err := g.over(); err != nil {
+		return 0, frame.Row{}, err
 	}
-	return 0, frame.Row{}, false
+	rows, full := g.rows[:], fmt.Errorf("plugin %s has %d lanes already, which is the limit of one process; raise instances", g.name, maxLanes)
+	if g.solo {
+		rows, full = g.rows[:1], fmt.Errorf("plugin %s has a message of another lane alone in its solo process", g.name)
+	}
+	i := slices.Index(rows, false)
+	if i < 0 {
+		return 0, frame.Row{}, full
+	}
+	row, ok := g.page.Row(uint32(i))
+	if !ok {
+		return 0, frame.Row{}, fmt.Errorf("the shared page of plugin %s has no row %d", g.name, i)
+	}
+	g.rows[i] = true
+	g.work.Add(1)
+	return uint32(i), row, nil
+}
+
+// over tells why the generation takes no lane any more; mu is held.
+func (g *generation) over() error {
+	if g.fate != nil {
+		return errGone
+	}
+	select {
+	case <-g.dead:
+		return errGone
+	default:
+	}
+	if g.leaving {
+		return errLeaving
+	}
+	return nil
+}
+
+// leave has the generation take no lanes any more: what drains it must know of all of them.
+func (g *generation) leave() {
+	g.mu.Lock()
+	g.leaving = true
+	g.mu.Unlock()
 }
 
 func (g *generation) freeRow(number uint32) {
@@ -191,17 +235,16 @@ func (g *generation) freeRow(number uint32) {
 	g.mu.Unlock()
 }
 
-// addLane refuses lanes of a generation that is on its way out.
+// addLane refuses lanes of a generation that is on its way out, and one whose handler got another config while it was opened:
+// nobody would drain it.
 func (g *generation) addLane(l *Lane) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.fate != nil {
-		return errGone
+	if err := g.over(); err != nil {
+		return err
 	}
-	select {
-	case <-g.dead:
-		return errGone
-	default:
+	if c := g.configs[l.spec.Handler]; c != nil && c.err == nil && c.hash != l.info.ConfigHash {
+		return errStale
 	}
 	g.lanes[l] = struct{}{}
 	g.work.Add(2) // its goroutines; see Lane.start

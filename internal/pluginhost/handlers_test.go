@@ -3,7 +3,6 @@ package pluginhost_test
 import (
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/streamd/streamd/internal/pluginhost"
 	"github.com/streamd/streamd/sdk/pluginv1"
@@ -34,13 +33,13 @@ func TestConfigure_refusedChangeLeavesNoTrace(t *testing.T) {
 		return len(ps) == 2 && ps[0].State == "ready" && ps[1].State == "ready"
 	})
 	good := pluginhost.HandlerSpec{Name: "billing", Plugin: "acme", Use: "main", Config: []byte(`{"currency":"EUR"}`)}
-	if said, err := b.host.Configure(within(t, 20*time.Second), good); err != nil || len(said) > 0 {
+	if said, err := b.host.Configure(within(t, patience), good); err != nil || len(said) > 0 {
 		t.Fatalf("%v, %v", said, err)
 	}
 	before, _ := b.handlerStatus("billing")
 	bad := good
 	bad.Config = []byte(`{"bad":1}`)
-	said, err := b.host.Configure(within(t, 20*time.Second), bad)
+	said, err := b.host.Configure(within(t, patience), bad)
 	if err == nil || len(said) != 1 || said[0].Pointer != "/bad" {
 		t.Fatalf("%v, %v", said, err)
 	}
@@ -65,14 +64,14 @@ func TestRestore(t *testing.T) {
 	second := first
 	second.Config = nil
 	for _, spec := range []pluginhost.HandlerSpec{first, second} {
-		if _, err := b.host.Configure(within(t, 20*time.Second), spec); err != nil {
+		if _, err := b.host.Configure(within(t, patience), spec); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if h, _ := b.handlerStatus("billing"); h.Error != "" {
 		t.Fatalf("%+v", h)
 	}
-	b.host.Restore(within(t, 20*time.Second), first)
+	b.host.Restore(within(t, patience), first)
 	if h, _ := b.handlerStatus("billing"); !strings.Contains(h.Error, "/bad: is not known") {
 		t.Errorf("%+v", h)
 	}
@@ -88,19 +87,19 @@ func TestCheck(t *testing.T) {
 	b := newBench(t, nil)
 	b.apply(spec(t, "acme", "ok"))
 	rule := pluginhost.HandlerSpec{Name: "allocation of orders", Plugin: "acme", Kind: pluginv1.Component_KIND_STRATEGY, Config: []byte(`{"bad":1}`)}
-	said, err := b.host.Check(within(t, 20*time.Second), rule)
+	said, err := b.host.Check(within(t, patience), rule)
 	if err != nil || len(said) != 1 || said[0].Pointer != "/bad" {
 		t.Errorf("%v, %v", said, err)
 	}
 	rule.Config = nil
-	if said, err = b.host.Check(within(t, 20*time.Second), rule); err != nil || len(said) > 0 {
+	if said, err = b.host.Check(within(t, patience), rule); err != nil || len(said) > 0 {
 		t.Errorf("%v, %v", said, err)
 	}
 	if _, ok := b.handlerStatus(rule.Name); ok {
 		t.Error("what was only checked is in the status")
 	}
 	rule.Use = "main"
-	if _, err = b.host.Check(within(t, 20*time.Second), rule); err == nil || !strings.Contains(err.Error(), "main of plugin acme is a handler, and is used as a strategy") {
+	if _, err = b.host.Check(within(t, patience), rule); err == nil || !strings.Contains(err.Error(), "main of plugin acme is a handler, and is used as a strategy") {
 		t.Errorf("%v", err)
 	}
 }
@@ -111,10 +110,10 @@ func TestCheck_leavesNothingBehind(t *testing.T) {
 	b := newBench(t, nil)
 	b.apply(author(t))
 	billing := pluginhost.HandlerSpec{Name: "billing", Plugin: "author", Config: []byte(`{"currency":"EUR"}`)}
-	if said, err := b.host.Configure(within(t, 20*time.Second), billing); err != nil || len(said) > 0 {
+	if said, err := b.host.Configure(within(t, patience), billing); err != nil || len(said) > 0 {
 		t.Fatalf("%v, %v", said, err)
 	}
-	if said, err := b.host.Check(within(t, 20*time.Second), billing); err != nil || len(said) > 0 {
+	if said, err := b.host.Check(within(t, patience), billing); err != nil || len(said) > 0 {
 		t.Fatalf("%v, %v", said, err)
 	}
 	eventually(t, "one is built and closed again", func() bool {

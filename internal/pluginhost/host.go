@@ -20,6 +20,7 @@ import (
 // Config is what a Host needs.
 type Config struct {
 	Logger  *slog.Logger // required
+	Lines   *slog.Logger // takes what plugins log; nil = Logger
 	Version string       // the host's, told to plugins
 	// RunDir is where the private directory for sockets is made; "" = one for this user. Must be short: sockets have
 	// paths of at most 107 bytes.
@@ -36,7 +37,7 @@ type Config struct {
 	// block or call the host.
 	Described func(plugin string, about *pluginv1.DescribeResponse)
 	// Redact takes secrets out of what plugins say: last words, verdicts, diagnostics, spans. nil = nothing is taken out. Their
-	// log lines go to Logger as they are.
+	// log lines go to Lines as they are.
 	Redact func(string) string
 }
 
@@ -52,7 +53,9 @@ type Timing struct {
 	Describe       time.Duration     // 5 s
 	Configure      time.Duration     // 60 s
 	Drain          time.Duration     // for lanes of a process that is replaced or stopped: 10 s
+	Dump           time.Duration     // for a process that hangs to write its stacks and end, until it is killed: 1 s
 	SoloIdle       time.Duration     // until an unused solo process is stopped: 30 s
+	Look           time.Duration     // between looks at the file of a plugin that waits for its next try: 1 s
 	Probation      time.Duration     // in which a new version that trips is taken back: 2 min
 }
 
@@ -72,7 +75,9 @@ func (t Timing) withDefaults() Timing {
 		{&t.Describe, 5 * time.Second},
 		{&t.Configure, time.Minute},
 		{&t.Drain, 10 * time.Second},
+		{&t.Dump, time.Second},
 		{&t.SoloIdle, 30 * time.Second},
+		{&t.Look, time.Second},
 		{&t.Probation, 2 * time.Minute},
 	} {
 		if *d.field <= 0 {
@@ -88,7 +93,8 @@ func (t Timing) withDefaults() Timing {
 // Host manages plugins. Safe for concurrent use.
 type Host struct {
 	logger   *slog.Logger
-	logLevel string // for plugins: the least level that the logger takes
+	lines    *slog.Logger // of plugins
+	logLevel string       // for plugins: the least level that the logger takes
 	version  string
 	now      func() time.Time
 	timing   Timing
@@ -106,7 +112,8 @@ type Host struct {
 	work    sync.WaitGroup
 	quit    chan struct{} // closed by Close: nobody reads events any more
 
-	generations, lanes atomic.Uint64
+	births, lanes atomic.Uint64
+	generations   generations
 
 	mu       sync.Mutex
 	plugins  map[string]*plugin
@@ -135,7 +142,7 @@ func New(c Config) (*Host, error) {
 		return nil, errors.Join(err, run.Close())
 	}
 	h := &Host{
-		logger: c.Logger, logLevel: logLevel(c.Logger), version: c.Version, now: c.Clock, timing: c.Timing.withDefaults(), run: run, link: link, limiter: c.Limiter,
+		logger: c.Logger, lines: cmp.Or(c.Lines, c.Logger), logLevel: logLevel(cmp.Or(c.Lines, c.Logger)), version: c.Version, now: c.Clock, timing: c.Timing.withDefaults(), run: run, link: link, limiter: c.Limiter,
 		spawner: process.NewSpawner(), changed: newNotifier(), quit: make(chan struct{}), described: c.Described, timeoutName: cmp.Or(c.TimeoutName, "start_timeout"),
 		plugins: map[string]*plugin{}, handlers: map[string]HandlerSpec{},
 	}
@@ -310,8 +317,24 @@ func (h *Host) stopping() bool {
 	return h.closed
 }
 
-func (h *Host) nextGeneration() uint64 { return h.generations.Add(1) }
-func (h *Host) nextLane() uint64       { return h.lanes.Add(1) }
+func (h *Host) nextLane() uint64 { return h.lanes.Add(1) }
+
+// generations numbers the starts of each plugin's processes, from 1. A plugin that is removed and comes back counts on. The
+// zero value is ready.
+type generations struct {
+	mu   sync.Mutex
+	last map[string]uint64
+}
+
+func (g *generations) next(plugin string) uint64 {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.last == nil {
+		g.last = map[string]uint64{}
+	}
+	g.last[plugin]++
+	return g.last[plugin]
+}
 
 // logLevel is the least level that a logger takes, in the word that plugins read.
 func logLevel(logger *slog.Logger) string {

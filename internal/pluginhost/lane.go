@@ -195,10 +195,11 @@ func (g *generation) openLane(ctx context.Context, spec frame.LaneSpec) (*Lane, 
 			return nil, err
 		}
 	}
-	number, row, ok := g.takeRow()
-	if !ok {
-		return nil, fmt.Errorf("plugin %s has %d lanes already, which is the limit of one process; raise instances", g.name, maxLanes)
+	number, row, err := g.takeRow()
+	if err != nil {
+		return nil, err
 	}
+	defer g.work.Done() // addLane counts anew
 	streamCtx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	l := &Lane{
 		info: g.laneInfo(spec.Handler), spec: spec, gen: g, number: number, epoch: g.host.nextLane(), cancel: cancel,
@@ -209,7 +210,7 @@ func (g *generation) openLane(ctx context.Context, spec frame.LaneSpec) (*Lane, 
 		l.ledger.most = 1
 	}
 	row.Begin(0)
-	err := l.connect(streamCtx)
+	err = l.connect(streamCtx)
 	var opened *pluginv1.Opened
 	if err == nil {
 		opened, err = l.awaitOpened(ctx)

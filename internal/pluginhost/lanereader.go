@@ -207,11 +207,7 @@ func (l *Lane) lost(err error, fate *frame.Lost) frame.Lost {
 	if status.Code(err) == codes.Unavailable {
 		wait = brokenWait
 	}
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
-	select {
-	case <-l.gen.dead:
-	case <-timer.C:
+	if !endsWithin(l.gen.dead, wait) {
 		l.gen.violations.Add(1)
 		return frame.Lost{Cause: frame.CauseProtocol, Text: fmt.Sprintf(
 			"plugin %s (pid %d) ended the lane of handler %s while it lives on: %v", l.info.Plugin, l.info.PID, l.spec.Handler, err)}

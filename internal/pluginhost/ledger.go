@@ -227,6 +227,9 @@ func (l *ledger) start(ref frame.Ref, at time.Time) (bool, error) {
 	if s.has(ref.Index) {
 		return false, nil
 	}
+	if _, known := l.started[ref]; known { // said again: it runs since then all the same
+		return false, nil
+	}
 	l.started[ref] = at
 	return true, nil
 }

@@ -118,6 +118,25 @@ func TestLedger_overdue(t *testing.T) {
 	}
 }
 
+// A plugin that says again and again that a record runs does not put off its end so.
+func TestLedger_startedCountsOnce(t *testing.T) {
+	t.Parallel()
+	l := sentLedger(t, 1, 1)
+	at := func(s int64) time.Time { return time.Unix(s, 0) }
+	record := frame.Ref{Seq: 1}
+	for s := int64(100); s < 110; s++ {
+		if known, err := l.start(record, at(s)); known != (s == 100) || err != nil {
+			t.Errorf("said at %d: %t, %v", s, known, err)
+		}
+	}
+	if _, err := l.answer(&frame.Results{Seq: 2, AckRuns: []uint32{0, 1}}, at(110)); err != nil {
+		t.Fatal(err)
+	}
+	if ref, since, late := l.overdue(at(111), 10*time.Second); !late || ref != record || !since.Equal(at(100)) {
+		t.Errorf("%v since %v, %t", ref, since, late)
+	}
+}
+
 func TestLedger_suspects(t *testing.T) {
 	t.Parallel()
 	l := sentLedger(t, 3, 3)

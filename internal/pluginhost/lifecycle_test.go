@@ -62,7 +62,7 @@ func TestBare_isTolerated(t *testing.T) {
 	l.send("a", "b")
 	l.acked(2)
 	s.TLSOff = false
-	err := b.host.Apply(within(t, 20*time.Second), s)
+	err := b.host.Apply(within(t, patience), s)
 	if err == nil {
 		t.Fatal("swapped to TLS")
 	}
@@ -132,7 +132,7 @@ func TestChecksum_atEachStart(t *testing.T) {
 	l := b.open(laneSpec("acme"))
 	sum := l.Info().Checksum
 	s.Checksum = sum
-	if err := b.host.Apply(within(t, 20*time.Second), s); err != nil {
+	if err := b.host.Apply(within(t, patience), s); err != nil {
 		t.Fatalf("swapping to the same binary with its checksum: %v", err)
 	}
 	l.until(frame.EventDrained)
@@ -200,7 +200,7 @@ func TestInstances_shareTheLanes(t *testing.T) {
 		}
 	}
 	// The new process gets its share back: lanes of the other one end in peace, and are opened anew.
-	for range 100 {
+	for range 600 { // a busy machine takes its time
 		pids := map[int]int{}
 		for i, l := range lanes {
 			select {
@@ -253,7 +253,7 @@ func TestSwap_keepsTheOldVersion(t *testing.T) {
 	b.apply(spec(t, "acme", "ok"))
 	l := b.open(laneSpec("acme"))
 	l.until(frame.EventCredit)
-	err := b.host.Apply(within(t, 20*time.Second), spec(t, "acme", "exits"))
+	err := b.host.Apply(within(t, patience), spec(t, "acme", "exits"))
 	if err == nil {
 		t.Fatal("swapped")
 	}
@@ -277,7 +277,7 @@ func TestSwap_rollsBackOnProbation(t *testing.T) {
 	old.Command[0] = path
 	b.apply(old)
 	next := spec(t, "acme", "bombs")
-	if err := b.host.Apply(within(t, 20*time.Second), next); err != nil {
+	if err := b.host.Apply(within(t, patience), next); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Remove(path); err != nil {
@@ -305,13 +305,13 @@ func TestSwap_takesItsConfigsAlong(t *testing.T) {
 	l.until(frame.EventCredit)
 	next := spec(t, "acme", "wants-bad")
 	var refused *pluginhost.RefusedError
-	if err := b.host.Apply(within(t, 20*time.Second), next); !errors.As(err, &refused) || refused.Handler != "acme" || refused.Diagnostics[0].Pointer != "/bad" {
+	if err := b.host.Apply(within(t, patience), next); !errors.As(err, &refused) || refused.Handler != "acme" || refused.Diagnostics[0].Pointer != "/bad" {
 		t.Fatalf("the version without its config: %v", err)
 	}
 	l.send("a")
 	l.acked(1)
 	with := pluginhost.HandlerSpec{Name: "acme", Plugin: "acme", Use: "main", Config: []byte(`{"bad":1}`)}
-	if err := b.host.Apply(within(t, 20*time.Second), next, with); err != nil {
+	if err := b.host.Apply(within(t, patience), next, with); err != nil {
 		t.Fatal(err)
 	}
 	l.until(frame.EventDrained)
@@ -320,7 +320,7 @@ func TestSwap_takesItsConfigsAlong(t *testing.T) {
 	if again.Info().ConfigHash == l.Info().ConfigHash {
 		t.Error("the old config is in force")
 	}
-	if said, err := b.host.Configure(within(t, 20*time.Second), with); err != nil || len(said) > 0 {
+	if said, err := b.host.Configure(within(t, patience), with); err != nil || len(said) > 0 {
 		t.Errorf("the config that is in force, once more: %v, %v", said, err)
 	}
 	again.send("b")
@@ -333,7 +333,7 @@ func TestConfigure_diagnosticsPointIntoTheConfig(t *testing.T) {
 	b := newBench(t, nil)
 	b.apply(spec(t, "acme", "ok"))
 	bad := pluginhost.HandlerSpec{Name: "billing", Plugin: "acme", Use: "main", Config: []byte(`{"bad":1}`)}
-	got, err := b.host.Configure(within(t, 20*time.Second), bad)
+	got, err := b.host.Configure(within(t, patience), bad)
 	if err != nil || len(got) != 1 || got[0].Pointer != "/bad" || got[0].String() != "/bad: is not known; remove it" {
 		t.Fatalf("%v, %v", got, err)
 	}
@@ -344,19 +344,19 @@ func TestConfigure_diagnosticsPointIntoTheConfig(t *testing.T) {
 	}
 	good := bad
 	good.Config = []byte(`{"currency":"EUR"}`)
-	if got, err := b.host.Configure(within(t, 20*time.Second), good); err == nil && len(got) > 0 {
+	if got, err := b.host.Configure(within(t, patience), good); err == nil && len(got) > 0 {
 		t.Errorf("%v", got)
 	}
 	l := b.open(laneSpec("billing"))
 	l.until(frame.EventCredit)
-	if _, err := b.host.Configure(within(t, 20*time.Second), bad); err == nil || !strings.Contains(err.Error(), "the earlier config stays") {
+	if _, err := b.host.Configure(within(t, patience), bad); err == nil || !strings.Contains(err.Error(), "the earlier config stays") {
 		t.Errorf("replacing a good config by a bad one: %v", err)
 	}
 	l.send("a")
 	l.acked(1)
 	other := good
 	other.Config = []byte(`{"currency":"USD"}`)
-	if _, err := b.host.Configure(within(t, 20*time.Second), other); err != nil {
+	if _, err := b.host.Configure(within(t, patience), other); err != nil {
 		t.Fatal(err)
 	}
 	l.until(frame.EventDrained) // the instance of the old config
@@ -373,7 +373,7 @@ func TestOpen_wrongNamesAreErrorsAtOnce(t *testing.T) {
 		"is a strategy, and is used as a handler": {Name: "kind", Plugin: "acme", Use: "rule"},
 		"there is no handler nobody":              {Name: "unused", Plugin: "acme", Use: "main"},
 	} {
-		if _, err := b.host.Configure(within(t, 20*time.Second), h); err != nil {
+		if _, err := b.host.Configure(within(t, patience), h); err != nil {
 			t.Fatal(err)
 		}
 		handler := h.Name
@@ -385,7 +385,7 @@ func TestOpen_wrongNamesAreErrorsAtOnce(t *testing.T) {
 		}
 	}
 	for use, want := range map[string]string{"": "offers several components (handler main, strategy rule); name one of them", "x": `no component "x"; it offers handler main, strategy rule`} {
-		if _, err := b.host.Configure(within(t, 20*time.Second), pluginhost.HandlerSpec{Name: "h" + use, Plugin: "acme", Use: use}); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := b.host.Configure(within(t, patience), pluginhost.HandlerSpec{Name: "h" + use, Plugin: "acme", Use: use}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
 		}
 	}
@@ -436,7 +436,7 @@ func descriptors(t *testing.T) int {
 // A crash while the process is idle is noticed at once.
 func TestCrash_isNoticedAtOnce(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, nil)
+	b := newBench(t, func(c *pluginhost.Config) { c.Timing.Health = time.Hour }) // nothing else would notice
 	b.apply(spec(t, "acme", "ok"))
 	l := b.open(laneSpec("acme"))
 	l.until(frame.EventCredit)
@@ -445,12 +445,8 @@ func TestCrash_isNoticedAtOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	lost, _ := l.lost()
-	took := time.Since(start)
-	t.Logf("noticed after %s", took.Round(100*time.Microsecond))
+	t.Logf("noticed after %s", time.Since(start).Round(100*time.Microsecond))
 	contains(t, lost.Text, "ended by signal 9 (killed)", "memory")
-	if took > 5*time.Second {
-		t.Errorf("noticed after %s", took)
-	}
 }
 
 // Spans that a plugin exports come out with its name, whatever it claims.
@@ -473,7 +469,7 @@ func TestTraces_carryThePluginsName(t *testing.T) {
 	defer func() { _ = conn.Close() }()
 	client := tracecollector.NewTraceServiceClient(conn)
 	export := func(n int) (*tracecollector.ExportTraceServiceResponse, error) {
-		return client.Export(within(t, 10*time.Second), &tracecollector.ExportTraceServiceRequest{ResourceSpans: []*trace.ResourceSpans{{
+		return client.Export(within(t, patience), &tracecollector.ExportTraceServiceRequest{ResourceSpans: []*trace.ResourceSpans{{
 			ScopeSpans: []*trace.ScopeSpans{{Spans: make([]*trace.Span, n)}},
 		}}})
 	}

@@ -101,11 +101,15 @@ type bench struct {
 	run  string
 }
 
-// quick makes what takes seconds in production take less.
+// patience bounds every wait: a slow machine must not fail a test.
+const patience = 2 * time.Minute
+
+// quick makes what takes seconds in production take less, where a test waits for it, and gives time to what would only come
+// of a slow machine: a process that is taken for a frozen one, a drain or a dump of stacks that is cut off.
 func quick() pluginhost.Timing {
 	return pluginhost.Timing{
-		Health: 300 * time.Millisecond, HealthDeadline: 500 * time.Millisecond, Grace: 300 * time.Millisecond,
-		Memory: 50 * time.Millisecond, Drain: 2 * time.Second, Dry: 50 * time.Millisecond, SoloIdle: 300 * time.Millisecond,
+		Health: 300 * time.Millisecond, HealthDeadline: 5 * time.Second, Grace: 300 * time.Millisecond, Dump: 30 * time.Second,
+		Memory: 50 * time.Millisecond, Drain: 30 * time.Second, Dry: 50 * time.Millisecond, SoloIdle: 300 * time.Millisecond,
 	}
 }
 
@@ -159,7 +163,7 @@ func (b *bench) apply(s pluginhost.PluginSpec) {
 	if err := b.host.Apply(b.t.Context(), s); err != nil {
 		b.t.Fatal(err)
 	}
-	if _, err := b.host.Configure(within(b.t, 20*time.Second), pluginhost.HandlerSpec{Name: s.Name, Plugin: s.Name, Use: "main"}); err != nil {
+	if _, err := b.host.Configure(within(b.t, patience), pluginhost.HandlerSpec{Name: s.Name, Plugin: s.Name, Use: "main"}); err != nil {
 		b.t.Fatal(err)
 	}
 }
@@ -170,7 +174,7 @@ func laneSpec(handler string) frame.LaneSpec {
 
 func (b *bench) open(s frame.LaneSpec) *lane {
 	b.t.Helper()
-	l, err := b.host.Open(within(b.t, 20*time.Second), s)
+	l, err := b.host.Open(within(b.t, patience), s)
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -210,7 +214,7 @@ func (l *lane) event() frame.Event {
 			l.t.Fatal("the events have ended")
 		}
 		return e
-	case <-time.After(20 * time.Second):
+	case <-time.After(patience):
 		l.t.Fatal("no event")
 	}
 	return frame.Event{}
@@ -278,13 +282,13 @@ func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	ticker := time.NewTicker(5 * time.Millisecond)
 	defer ticker.Stop()
-	deadline := time.NewTimer(20 * time.Second)
+	deadline := time.NewTimer(patience)
 	defer deadline.Stop()
 	for !ok() {
 		select {
 		case <-ticker.C:
 		case <-deadline.C:
-			t.Fatalf("%s: not in 20 s", what)
+			t.Fatalf("%s: not in %s", what, patience)
 		}
 	}
 }

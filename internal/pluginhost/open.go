@@ -16,7 +16,8 @@ const openRetry = 250 * time.Millisecond
 
 // Open opens a lane to a handler's process. It blocks until the process is ready, has the handler's config in force and
 // has opened the lane, or until ctx ends; the error then says what it waited for. The lanes of a handler are spread over
-// the plugin's instances. A solo lane goes to a process of its own, started on demand, with a window of one record.
+// the plugin's instances. A solo lane goes to a process of its own, started on demand, with a window of one record, and has it to
+// itself: the next one waits for its end.
 //
 // A handler that is not configured, whose component is no handler, or that does not keep the order that the lane is for, is an
 // error at once.

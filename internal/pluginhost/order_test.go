@@ -3,7 +3,6 @@ package pluginhost_test
 import (
 	"strings"
 	"testing"
-	"time"
 )
 
 // A handler that says it cannot keep order gets no lane of a stream that wants it, whatever was found out before: its plugin may
@@ -15,7 +14,7 @@ func TestOpen_refusesOrderThatTheHandlerDoesNotKeep(t *testing.T) {
 	b.apply(spec(t, "good", "ok"))
 	wanted := laneSpec("scatters")
 	wanted.Ordered = true
-	_, err := b.host.Open(within(t, 20*time.Second), wanted)
+	_, err := b.host.Open(within(t, patience), wanted)
 	if err == nil || !strings.Contains(err.Error(), "handler scatters: the handler does not keep order (acknowledges before its workers are done says plugin scatters); write order: none") {
 		t.Errorf("%v", err)
 	}

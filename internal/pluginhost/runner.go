@@ -19,7 +19,7 @@ import (
 	"github.com/streamd/streamd/internal/pluginhost/process"
 )
 
-// pipeGrace is how long the pipes of an ended process are still read: a grandchild outside its group may hold them.
+// pipeGrace is how long more is waited for on the pipes of an ended process: a grandchild outside its group may hold them.
 const pipeGrace = 250 * time.Millisecond
 
 // runner is go-plugin's view of a process. go-plugin gets the handshake line and nothing else: its own readers stop at a
@@ -68,7 +68,7 @@ func (r *runner) Start(context.Context) error {
 		return err
 	}
 	r.process.Store(p)
-	r.readers.Go(func() { _ = r.pump.Stderr(p.Stderr) }) // ends with the pipe; nothing can be done about its error
+	r.readers.Go(func() { _ = r.pump.Stderr(&pipe{file: p.Stderr}) }) // ends with the pipe; nothing can be done about its error
 	r.readers.Go(func() { r.readStdout(p) })
 	go r.closePipes(p)
 	if r.doomed() { // whoever decided it saw no process; from here on it sees this one
@@ -108,7 +108,7 @@ func (r *runner) closePipes(p *process.Process) {
 
 // readStdout forwards the handshake line and treats all that follows as log lines.
 func (r *runner) readStdout(p *process.Process) {
-	in := bufio.NewReaderSize(p.Stdout, plog.MaxLine)
+	in := bufio.NewReaderSize(&pipe{file: p.Stdout}, plog.MaxLine)
 	line, err := in.ReadSlice('\n')
 	if err == nil || len(line) > 0 {
 		r.judge(string(bytes.TrimSpace(line)), in)

@@ -23,6 +23,7 @@ type slot struct {
 	mailbox chan supervisor.Event
 	quit    chan struct{} // closed when the slot is given up
 	ended   chan struct{} // closed when its goroutine has ended
+	left    chan struct{} // closed when the present state is left; its goroutine's own
 
 	mu      sync.Mutex
 	status  supervisor.Status
@@ -30,6 +31,7 @@ type slot struct {
 	killed  uint64      // the generation that was to be killed last: it may not be made yet
 	serving bool
 	exe     *process.Executable // of the present try
+	seen    process.Stamp       // of the file, before the present try opened it
 	given   bool                // up: nobody frees an exe any more
 	lastErr string
 	lastAt  time.Time
@@ -39,11 +41,11 @@ type slot struct {
 func newSlot(h *Host, f *fleet, solo bool) *slot {
 	s := &slot{
 		host: h, fleet: f, solo: solo,
-		mailbox: make(chan supervisor.Event, 16), quit: make(chan struct{}), ended: make(chan struct{}),
+		mailbox: make(chan supervisor.Event, 16), quit: make(chan struct{}), ended: make(chan struct{}), left: make(chan struct{}),
 	}
 	policy := h.timing.Policy
 	policy.Solo = solo
-	core := supervisor.New(policy, rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())), h.nextGeneration)
+	core := supervisor.New(policy, rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())), func() uint64 { return h.generations.next(f.spec.Name) })
 	s.status = core.Status()
 	h.work.Go(func() { s.run(core) })
 	return s
@@ -85,12 +87,18 @@ func (s *slot) run(core *supervisor.Core) {
 
 func (s *slot) publish(status supervisor.Status) {
 	s.mu.Lock()
-	before := s.status
+	before, seen := s.status, s.seen
 	s.status = status
 	s.mu.Unlock()
 	if before.State != status.State {
 		s.host.logger.Debug("plugin process changes state", "plugin", s.fleet.spec.Name, "generation", status.Generation,
 			"from", before.State.String(), "to", status.State.String(), "solo", s.solo)
+		close(s.left)
+		left := make(chan struct{})
+		s.left = left
+		if waits := status.State == supervisor.Backoff || status.State == supervisor.Failed; waits && s.fleet.pinned == nil {
+			s.host.work.Go(func() { s.look(status.Generation, seen, left) })
+		}
 	}
 	s.host.changed.broadcast()
 }
@@ -122,6 +130,7 @@ func (s *slot) setServing(on bool) {
 	s.mu.Unlock()
 	if on && gen != nil {
 		s.host.work.Go(func() { gen.catchUp(context.Background()) })
+		s.host.work.Go(s.works)
 		gen.logger.Info("plugin ready", "version", gen.about.GetVersion(), "pid", gen.pid(), "solo", s.solo,
 			"took", s.host.now().Sub(gen.process().Since).Round(time.Millisecond).String())
 		if !s.solo {
@@ -153,6 +162,10 @@ func (s *slot) note(text string) {
 // probe finds, checks and hashes the binary. It does so at each start, so that a changed binary is never run under an
 // old checksum.
 func (s *slot) probe(generation uint64) {
+	seen := process.Look(s.fleet.spec.Command[0]) // before it is opened: whatever takes its place from here on is another one
+	s.mu.Lock()
+	s.seen = seen
+	s.mu.Unlock()
 	exe, err := s.fleet.open()
 	if err != nil {
 		s.failed(generation, false, fmt.Errorf("plugin %s: %w", s.fleet.spec.Name, err))
@@ -239,7 +252,8 @@ func (s *slot) drain(generation uint64) {
 	s.mu.Lock()
 	g := s.gen
 	s.mu.Unlock()
-	if g != nil {
+	if g != nil && g.id == generation {
+		g.leave()
 		g.drain(context.Background(), g.openLanes())
 	}
 	s.tell(supervisor.Event{Kind: supervisor.Drained, Generation: generation})
@@ -320,9 +334,9 @@ func (s *slot) live() *generation {
 func (s *slot) why(now time.Time) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	text := fmt.Sprintf("plugin %s is %s for %s", s.fleet.spec.Name, s.status.State, now.Sub(s.status.Since).Round(time.Millisecond))
+	text := fmt.Sprintf("plugin %s: %s for %s", s.fleet.spec.Name, s.status.State, now.Sub(s.status.Since).Round(100*time.Millisecond))
 	if !s.status.NextTry.IsZero() {
-		text += fmt.Sprintf(", tried again in %s", s.status.NextTry.Sub(now).Round(time.Millisecond))
+		text += fmt.Sprintf(", next try in %s", s.status.NextTry.Sub(now).Round(100*time.Millisecond))
 	}
 	if s.lastErr != "" {
 		text += ": " + s.lastErr

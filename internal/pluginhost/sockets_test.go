@@ -7,9 +7,9 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/streamd/streamd/internal/frame"
+	"github.com/streamd/streamd/internal/pluginhost"
 )
 
 // openSockets counts this process's descriptors of sockets without a path, which those of lanes are.
@@ -31,7 +31,7 @@ func openSockets(t *testing.T) (n int) {
 func TestSockets_areClosedWithTheirLanes(t *testing.T) {
 	b := newBench(t, nil)
 	plugin := author(t)
-	plugin.Sockets = true
+	plugin.Datapath = pluginhost.DatapathSocketPair
 	b.apply(plugin)
 	before := openSockets(t)
 	for i := range 80 { // more than a process has lanes
@@ -46,7 +46,7 @@ func TestSockets_areClosedWithTheirLanes(t *testing.T) {
 			}
 			continue
 		}
-		if err := l.Drain(within(t, 20*time.Second)); err != nil {
+		if err := l.Drain(within(t, patience)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -64,7 +64,7 @@ func TestSockets_pluginsWithoutThemGetGRPC(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, nil)
 	plugin := spec(t, "plain", "ok")
-	plugin.Sockets = true
+	plugin.Datapath = pluginhost.DatapathSocketPair
 	b.apply(plugin)
 	l := b.open(laneSpec("plain"))
 	l.until(frame.EventCredit)

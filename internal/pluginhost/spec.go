@@ -22,11 +22,21 @@ type PluginSpec struct {
 	Instances int               // processes that share the lanes; 0 = 1
 	Env       map[string]string // added to the short list that every plugin gets
 	TLSOff    bool              // plain gRPC over the private socket; the default is mutual TLS
-	Sockets   bool              // lanes have a socket each beside gRPC, where the plugin takes them
+	Datapath  Datapath          // what lanes' frames take
 	Memory    int64             // bytes a process and its children may hold; 0 = no limit
 	// StartTimeout bounds the time from exec to the handshake; 0 = 10 s.
 	StartTimeout time.Duration
 }
+
+// Datapath is what the frames of a plugin's lanes take.
+type Datapath uint8
+
+// The data paths.
+const (
+	DatapathAuto       Datapath = iota // a socket for each lane where the plugin takes them, else gRPC
+	DatapathGRPC                       // the gRPC call that opens the lane
+	DatapathSocketPair                 // as DatapathAuto, and a plugin that takes no sockets is warned of
+)
 
 // defaultStart is enough for a compiled plugin; a JVM or Python needs it raised.
 const defaultStart = 10 * time.Second
@@ -53,7 +63,7 @@ func (s PluginSpec) validate() error {
 
 func (s PluginSpec) equal(o PluginSpec) bool {
 	return s.Name == o.Name && slices.Equal(s.Command, o.Command) && s.Dir == o.Dir && s.Checksum == o.Checksum &&
-		s.Instances == o.Instances && maps.Equal(s.Env, o.Env) && s.TLSOff == o.TLSOff && s.Sockets == o.Sockets && s.Memory == o.Memory && s.StartTimeout == o.StartTimeout
+		s.Instances == o.Instances && maps.Equal(s.Env, o.Env) && s.TLSOff == o.TLSOff && s.Datapath == o.Datapath && s.Memory == o.Memory && s.StartTimeout == o.StartTimeout
 }
 
 // HandlerSpec is one configured use of a plugin's component: an entry under handlers:, or a stream's strategy.

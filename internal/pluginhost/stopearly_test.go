@@ -47,7 +47,7 @@ func TestRemove_beforeThereIsAProcess(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
-	case <-time.After(20 * time.Second):
+	case <-time.After(patience):
 		t.Fatal("the host waits for a process that it forgot to stop")
 	}
 	if b.logs.has("plugin ready") || b.logs.has("level=ERROR") {
@@ -72,7 +72,7 @@ func TestClose_givesUpASwap(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
-	case <-time.After(20 * time.Second):
+	case <-time.After(patience):
 		t.Fatal("Close waits for the new version")
 	}
 	if err := <-swapped; err == nil {

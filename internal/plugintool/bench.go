@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/streamd/streamd/internal/exitcode"
@@ -29,15 +30,17 @@ const benchHandler = "try"
 
 // bench is a host with one plugin.
 type bench struct {
-	name string // under which the host knows the plugin: that of its binary
-	host *pluginhost.Host
-	logs *logBook
+	name  string // under which the host knows the plugin: that of its binary
+	host  *pluginhost.Host
+	logs  *logBook      // what the plugin logs
+	own   *logBook      // what the host does
+	again time.Duration // for a process to come up again after a crash
 }
 
 // open starts the plugin and waits until it says what it is. Its error tells why it does not come up.
 func open(ctx context.Context, p Plugin) (*bench, *pluginv1.DescribeResponse, error) {
-	b := &bench{name: nameOf(p.Command), logs: &logBook{}}
-	host, err := pluginhost.New(pluginhost.Config{Logger: slog.New(b.logs), Version: p.Version, TimeoutName: p.TimeoutName}) //nolint:contextcheck // the host lives until it is closed
+	b := &bench{name: nameOf(p.Command), logs: &logBook{from: FromPlugin}, own: &logBook{from: FromStreamd}, again: max(laneTimeout, p.Timeout)}
+	host, err := pluginhost.New(pluginhost.Config{Logger: slog.New(b.own), Lines: slog.New(b.logs), Version: p.Version, TimeoutName: p.TimeoutName}) //nolint:contextcheck // the host lives until it is closed
 	if err != nil {
 		return nil, nil, err //nolint:wrapcheck // the host says what it prepared
 	}
@@ -160,7 +163,7 @@ func describe(about *pluginv1.DescribeResponse) Description {
 
 // Text writes a description for people.
 func (d Description) Text(w io.Writer) error {
-	if _, err := fmt.Fprintf(w, "%s %s\n", d.Name, d.Version); err != nil {
+	if _, err := fmt.Fprintln(w, strings.TrimSpace(d.Name+" "+d.Version)); err != nil {
 		return fmt.Errorf("writing the description: %w", err)
 	}
 	for _, c := range d.Components {

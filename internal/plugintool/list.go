@@ -102,7 +102,7 @@ func (e *Entry) look(p *config.Plugin) error {
 		return exitcode.With(exitcode.Environment, err)
 	}
 	if p.Checksum != "" && p.Checksum != e.Checksum {
-		return exitcode.With(exitcode.Environment, fmt.Errorf("the file has checksum %s and the config wants %s", e.Checksum, p.Checksum))
+		return exitcode.With(exitcode.Environment, fmt.Errorf("the file has checksum %s and the config wants %s; put the right file there, or write the checksum of this one", e.Checksum, p.Checksum))
 	}
 	return nil
 }

@@ -9,15 +9,29 @@ import (
 	"sync"
 )
 
-// Line is one log line of the plugin or of its host.
+// Line is one log line.
 type Line struct {
+	From    string `json:"from"` // FromPlugin or FromStreamd
 	Level   string `json:"level"`
 	Text    string `json:"text"`
 	TraceID string `json:"-"`
 }
 
+// Whose a Line is.
+const (
+	FromPlugin  = "plugin"
+	FromStreamd = "streamd" // the host's, about the plugin
+)
+
+// own tells that a line is the host's about things going well, which a person who tries a handler did not ask for.
+func (l *Line) own() bool {
+	return l.From == FromStreamd && l.Level != "warn" && l.Level != "error"
+}
+
 // logBook keeps log lines, and finds those of a message by its trace. Safe for concurrent use.
 type logBook struct {
+	from string
+
 	mu    sync.Mutex
 	lines []Line
 }
@@ -32,7 +46,7 @@ func (b *logBook) Handle(_ context.Context, r slog.Record) error {
 }
 
 func (b *logBook) add(r slog.Record, with []slog.Attr) {
-	line := Line{Level: strings.ToLower(r.Level.String()), Text: r.Message}
+	line := Line{From: b.from, Level: strings.ToLower(r.Level.String()), Text: r.Message}
 	blocks := ""
 	var note func(a slog.Attr) bool
 	note = func(a slog.Attr) bool {

@@ -5,10 +5,13 @@ import (
 	"io"
 	"strings"
 	"unicode"
+
+	"github.com/streamd/streamd/internal/plain"
 )
 
-// Text writes a report for people: a line a message, its outputs and logs below it.
-func (r *Report) Text(w io.Writer) error {
+// Text writes a report for people: a line a message, its outputs and logs below it. streamd's own log lines are told apart, and
+// left out where they tell of nothing wrong, unless all are wanted.
+func (r *Report) Text(w io.Writer, all bool) error {
 	for _, d := range r.Diagnostics {
 		fmt.Fprintf(w, "config: %s\n", d)
 	}
@@ -38,10 +41,18 @@ func (r *Report) Text(w io.Writer) error {
 			fmt.Fprintf(w, "    log %s %s\n", l.Level, indented(l.Text))
 		}
 	}
-	for _, l := range r.Logs {
-		fmt.Fprintf(w, "log %s %s\n", l.Level, indented(l.Text))
+	for i := range r.Logs {
+		l := &r.Logs[i]
+		if l.own() && !all {
+			continue
+		}
+		whose := "log"
+		if l.From == FromStreamd {
+			whose = "streamd"
+		}
+		fmt.Fprintf(w, "%s %s %s\n", whose, l.Level, indented(l.Text))
 	}
-	if _, err := fmt.Fprintf(w, "%d messages: %s\n", len(r.Outcomes), sum(counts)); err != nil {
+	if _, err := fmt.Fprintf(w, "%s: %s\n", plain.Count(len(r.Outcomes), "message"), sum(counts)); err != nil {
 		return fmt.Errorf("writing the report: %w", err)
 	}
 	return nil

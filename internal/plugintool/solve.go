@@ -1,6 +1,7 @@
 package plugintool
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -75,9 +76,6 @@ func Allocate(ctx context.Context, a Allocation) (*AllocationReport, error) {
 		return nil, err
 	}
 	report, err := a.ask(ctx, b, about, view)
-	if _, invalid := errors.AsType[*config.InvalidError](err); err != nil && !invalid && len(about.GetComponents()) > 0 {
-		err = fmt.Errorf("%w (it offers %s)", err, offered(describe(about)))
-	}
 	return report, errors.Join(err, b.host.Close())
 }
 
@@ -102,10 +100,12 @@ func checkSchema(conf config.Raw, schema []byte) error {
 
 func (a *Allocation) ask(ctx context.Context, b *bench, about *pluginv1.DescribeResponse, view allocate.View) (*AllocationReport, error) {
 	use := component(a.Strategy)
-	if c := chosen(about, use); c != nil {
-		if err := checkSchema(a.Config, []byte(c.GetConfigSchema())); err != nil {
-			return nil, err
-		}
+	c := chosen(about, use)
+	if c == nil {
+		return nil, exitcode.With(exitcode.Usage, fmt.Errorf("plugin %s offers no strategy %q; it offers %s", b.name, use, cmp.Or(offered(describe(about)), "nothing")))
+	}
+	if err := checkSchema(a.Config, []byte(c.GetConfigSchema())); err != nil {
+		return nil, err
 	}
 	diagnostics, err := b.host.Configure(ctx, pluginhost.HandlerSpec{Name: benchHandler, Plugin: b.name, Use: use, Config: a.Config.JSON()})
 	if err != nil {

@@ -32,7 +32,7 @@ type Trial struct {
 // Outcome is what became of one message.
 type Outcome struct {
 	N       int      `json:"n"`
-	ID      string   `json:"id"`
+	ID      string   `json:"msg_id"`
 	Verdict string   `json:"verdict"` // ack, retry, reject, lost, unread
 	Class   string   `json:"class,omitempty"`
 	Text    string   `json:"text,omitempty"`
@@ -59,7 +59,7 @@ type Output struct {
 type Report struct {
 	Outcomes    []Outcome `json:"outcomes"`
 	Diagnostics []string  `json:"diagnostics"` // what the plugin says of the config
-	Logs        []Line    `json:"logs"`        // of no message
+	Logs        []Line    `json:"logs"`        // of no message: streamd's own, then the plugin's
 }
 
 // Try hands each message to the plugin, one after another, and reports. A plugin that cannot be started or refuses its
@@ -83,7 +83,7 @@ func Try(ctx context.Context, t Trial) (*Report, error) {
 			r.Outcomes[i].Logs = b.logs.of(trace)
 		}
 	}
-	r.Logs = b.logs.of("")
+	r.Logs = append(b.own.of(""), b.logs.of("")...)
 	return r, err
 }
 
@@ -123,11 +123,12 @@ func (b *bench) try(ctx context.Context, t *Trial, r *Report) error {
 	}
 }
 
-// laneTimeout bounds the wait for a process that comes up again after a crash.
+// laneTimeout bounds the wait for a lane: for its credit, for its drain, and for a process that comes up again after a crash
+// unless it has longer to come up.
 const laneTimeout = 15 * time.Second
 
 func (b *bench) lane(ctx context.Context, t *Trial) (*pluginhost.Lane, error) {
-	ctx, cancel := context.WithTimeout(ctx, laneTimeout)
+	ctx, cancel := context.WithTimeout(ctx, b.again)
 	defer cancel()
 	lane, err := b.host.Open(ctx, frame.LaneSpec{Handler: benchHandler, Stream: "try", Concurrency: 1, Credits: 4, Deadline: t.Deadline})
 	if err != nil {

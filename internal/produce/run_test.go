@@ -1,8 +1,8 @@
 package produce_test
 
 import (
-	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -153,12 +153,30 @@ func TestGenerate(t *testing.T) {
 	seen := map[string]bool{}
 	for _, m := range b.stored {
 		seen[m.Properties["traceparent"]] = true
-		if len(m.Body) != 1024 || !bytes.HasPrefix(m.Body, []byte("message ")) {
-			t.Errorf("body = %q", m.Body[:20])
+		var order struct {
+			ID     string  `json:"id"`
+			Amount float64 `json:"amount"`
 		}
+		if err := json.Unmarshal(m.Body, &order); err != nil || len(m.Body) != 1024 || order.Amount < 1 {
+			t.Errorf("body = %q, %v", m.Body[:40], err)
+		}
+		seen[order.ID] = true
 	}
-	if len(seen) != 100 {
-		t.Errorf("%d traces for 100 messages", len(seen))
+	if len(seen) != 200 {
+		t.Errorf("%d traces and ids for 100 messages", len(seen))
+	}
+}
+
+// A body has its size, and is JSON as soon as there is room for an order.
+func TestGenerate_sizes(t *testing.T) {
+	for size := range 80 {
+		m, err := produce.Generate(1, size, produce.Template{Topic: "T"}).Next()
+		if err != nil || len(m.Body) != size {
+			t.Fatalf("size %d: %q, %v", size, m.Body, err)
+		}
+		if room := len(`{"id":"G-1","amount":2.01,"filler":""}`); json.Valid(m.Body) != (size >= room) {
+			t.Errorf("size %d: %q", size, m.Body)
+		}
 	}
 }
 

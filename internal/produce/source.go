@@ -92,7 +92,8 @@ type generator struct {
 	n           int
 }
 
-// Generate makes count messages of size bytes: "message N " and filler that differs from message to message.
+// Generate makes count messages of size bytes: sample orders in JSON, as plugins/orders reads them, with filler that differs
+// from message to message. Where size is too small for an order it is filler alone.
 func Generate(count, size int, t Template) Source {
 	return &generator{template: t, count: count, size: size}
 }
@@ -106,9 +107,23 @@ func (g *generator) Next() (*rocketmq.OutgoingMessage, error) {
 		return nil, errNoTopic
 	}
 	g.n++
-	body := fmt.Appendf(make([]byte, 0, g.size), "message %d ", g.n)
-	for i := len(body); i < g.size; i++ {
+	return g.template.message(g.n, g.body()), nil
+}
+
+// body is an order of the wanted size.
+func (g *generator) body() []byte {
+	const end = `"}`
+	body := fmt.Appendf(make([]byte, 0, g.size), `{"id":"G-%d","amount":%d.%02d,"filler":"`, g.n, 1+g.n%500, g.n%100)
+	if len(body)+len(end) > g.size {
+		return g.filler(body[:0], g.size)
+	}
+	return append(g.filler(body, g.size-len(end)), end...)
+}
+
+// filler appends to body up to a size.
+func (g *generator) filler(body []byte, size int) []byte {
+	for i := len(body); i < size; i++ {
 		body = append(body, "abcdefghijklmnopqrstuvwxyz0123456789"[(i*7+g.n)%36])
 	}
-	return g.template.message(g.n, body[:g.size]), nil
+	return body
 }

@@ -39,7 +39,7 @@ type Transactions struct {
 }
 
 // NewTransactions makes a sender of a producer group. outcome ends each transaction; answer is what a broker is told that
-// asks how one ended, and checked hears of each question about a message of this sender, one call at a time. Questions
+// asks how one ended, and checked hears of each question about a message of this sender that was answered, one call at a time. Questions
 // about other messages of the group get OutcomeUnknown: their own producers know.
 func NewTransactions(to Transactor, group string, outcome, answer rocketmq.Outcome, checked func(Checked)) *Transactions {
 	return &Transactions{to: to, group: group, outcome: outcome, answer: answer, checked: checked, sent: map[string]bool{}, news: make(chan struct{})}
@@ -47,7 +47,7 @@ func NewTransactions(to Transactor, group string, outcome, answer rocketmq.Outco
 
 // Join makes the group known to brokers.
 func (t *Transactions) Join(ctx context.Context) error {
-	return t.to.JoinProducers(ctx, rocketmq.ProducerSpec{Group: t.group, Check: t.check}) //nolint:wrapcheck // names the group
+	return t.to.JoinProducers(ctx, rocketmq.ProducerSpec{Group: t.group, Check: t.check, Answered: t.answered}) //nolint:wrapcheck // names the group
 }
 
 // Leave takes the group back.
@@ -59,11 +59,21 @@ func (t *Transactions) check(_ context.Context, half *rocketmq.HalfMessage) rock
 	if _, own := t.sent[half.MessageID]; !own {
 		return rocketmq.OutcomeUnknown
 	}
+	return t.answer
+}
+
+// answered counts a question when its answer has reached the broker, not before: who waits for it may leave then, and the
+// client with it. What did not reach it is asked again.
+func (t *Transactions) answered(half *rocketmq.HalfMessage, outcome rocketmq.Outcome, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if _, own := t.sent[half.MessageID]; !own || err != nil {
+		return
+	}
 	t.sent[half.MessageID] = false
-	t.checked(Checked{MessageID: half.MessageID, Times: half.Times, Answer: t.answer})
+	t.checked(Checked{MessageID: half.MessageID, Times: half.Times, Answer: outcome})
 	close(t.news)
 	t.news = make(chan struct{})
-	return t.answer
 }
 
 // Send implements Sender: it prepares m and ends its transaction. The result's offset is -1: a committed message gets its
@@ -90,8 +100,8 @@ func (t *Transactions) SendBatch(context.Context, string, []*rocketmq.OutgoingMe
 	return nil, errNoBatch
 }
 
-// Wait returns when brokers have asked about each message whose transaction was left open, or ctx ends; the error then says
-// how many they have not asked about.
+// Wait returns when brokers have been answered about each message whose transaction was left open, or ctx ends; the error
+// then says how many they have not been answered about.
 func (t *Transactions) Wait(ctx context.Context) error {
 	for {
 		open, news := t.open()
@@ -101,7 +111,7 @@ func (t *Transactions) Wait(ctx context.Context) error {
 		select {
 		case <-news:
 		case <-ctx.Done():
-			return fmt.Errorf("no broker has asked about %d of the open transactions: %w", open, context.Cause(ctx))
+			return fmt.Errorf("no broker has asked, and been answered, about %d of the open transactions: %w", open, context.Cause(ctx))
 		}
 	}
 }

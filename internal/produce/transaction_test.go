@@ -126,6 +126,29 @@ func TestOpenTransactionsAreAskedAbout(t *testing.T) {
 	}
 }
 
+// Who waited may leave: the answers are at the broker then, however slow it takes them, and one that was lost is given again.
+func TestWaitEndsWhenAnswersAreThere(t *testing.T) {
+	for name, fault := range map[string]embedded.Fault{
+		"slow": {Do: embedded.Delay(2 * time.Second)}, "lost": {Do: embedded.DropRequest(), Times: 1}, "refused": {Do: embedded.Refuse(wire.RespSystemError, "not now"), Times: 1},
+	} {
+		onBroker(t, func(t *testing.T, b *embedded.Broker, c *rocketmq.Client) {
+			t.Helper()
+			tx, checked := transactions(t, c, rocketmq.OutcomeUnknown, rocketmq.OutcomeCommit)
+			if _, err := produce.Run(t.Context(), tx, produce.Lines(strings.NewReader("a\nb\n"), produce.Template{Topic: "T"}), produce.Options{}, func(produce.Result) {}); err != nil {
+				t.Fatal(err)
+			}
+			fault.Codes = []wire.RequestCode{wire.ReqEndTransaction}
+			defer b.Faults().Inject(fault).Lift()
+			if err := tx.Wait(t.Context()); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+			if got := b.Messages("T"); len(got) != 2 || len(checked()) != 2 {
+				t.Errorf("%s: %d messages are to be read when waiting has ended, told of %+v; want 2 of each", name, len(got), checked())
+			}
+		})
+	}
+}
+
 // An end that no broker confirms is told as such: the broker asks, and the answer counts.
 func TestUnconfirmedEndIsAskedAbout(t *testing.T) {
 	onBroker(t, func(t *testing.T, b *embedded.Broker, c *rocketmq.Client) {

@@ -68,10 +68,13 @@ func (c *Client) refusal(r request, to BrokerAddr, reply *remoting.Reply) error 
 }
 
 func (c *Client) responseError(r request, to BrokerAddr, reply *remoting.Reply) *ResponseError {
-	return &ResponseError{
+	e := &ResponseError{
 		Request: r.header.RequestCode(), Code: reply.ResponseCode(), Remark: reply.Remark, Broker: to.Name, Addr: to.Addr,
-		Account: c.cfg.Account,
 	}
+	if c.cfg.Account != nil {
+		e.Account = c.cfg.Account()
+	}
+	return e
 }
 
 // send sends r to one address and returns its answer, whatever code it has. A broker that is going away (1500) is left for

@@ -63,15 +63,16 @@ func New(cfg Config) (*Client, error) {
 	}
 	c.ns = &nameServers{
 		known: make(chan struct{}), timeout: cfg.CallTimeout, log: cfg.Logger,
-		pool: c.newPool(withProbe(shared, routeProbe), noHello, func(string, error) {}, func() bool { return false }),
+		pool: c.newPool(withProbe(shared, routeProbe), noHello, func(string, error) {}, func(string) bool { return false }),
 	}
 	c.nameServers()
 	withCalls := withProbe(shared, c.brokerProbe)
-	c.brokers = c.newPool(withCalls, c.hello, c.brokerLost, c.member)
+	c.brokers = c.newPool(withCalls, c.hello, c.brokerLost, c.eager)
 	c.brokers.handle = c.serve
 	c.brokers.back = c.brokerBack
 	c.routes = newRoutes(cfg.RouteInterval, cfg.Logger, &c.wg)
 	c.routes.ctx, c.routes.fetch, c.routes.onBrokers, c.routes.onBack = ctx, c.fetchRoute, c.brokersKnown, c.brokersBack
+	c.routes.trouble = c.ns.trouble
 	return c, nil
 }
 
@@ -94,7 +95,7 @@ func (c *Client) nameServers() {
 func (c *Client) NameServers() []string { return slices.Clone(c.ns.addrs()) }
 
 func (c *Client) newPool(rc remoting.Config, hello func(context.Context, *peer, *remoting.Conn) error,
-	lost func(string, error), eager func() bool,
+	lost func(string, error), eager func(string) bool,
 ) *pool {
 	return &pool{
 		remoting: rc, log: c.log, hello: hello, lost: lost, eager: eager, peers: map[string]*peer{},
@@ -233,12 +234,18 @@ func (c *Client) brokersKnown(addrs map[string]bool) {
 	c.brokers.keep(addrs)
 	if c.member() {
 		for addr := range addrs {
-			if _, err := c.brokers.peer(addr); err != nil {
+			one, err := c.brokers.peer(addr)
+			if err != nil {
 				return // closing
 			}
+			one.wake() // it may have been known before it came into the routes
 		}
 	}
 }
+
+// eager keeps up the connections of a member to the brokers in its routes. One that is in none, and was asked something only
+// because it stored a message, or by an operator's tool, is not worth looking for once it is gone.
+func (c *Client) eager(addr string) bool { return c.member() && c.routes.knows(addr) }
 
 func (c *Client) brokerLost(addr string, err error) {
 	c.log.Debug("broker connection lost", "addr", addr, "error", err)

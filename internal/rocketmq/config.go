@@ -25,14 +25,14 @@ type Config struct {
 	Logger      *slog.Logger
 	// ClientID names this client in its groups; two members of a group must not share it. Default: NewClientID.
 	ClientID string
-	// ProducerGroup is what sends say they come from.
+	// ProducerGroup is what sends say they come from, but for those to a retry topic.
 	ProducerGroup string // CLIENT_INNER_PRODUCER
 
 	Dial remoting.Dialer // plain TCP; TLS is a Dialer that wraps it
 	// Sign may add header fields to each request (ACL) after all others are set.
 	Sign func(*wire.Command) error
-	// Account is the access key that Sign signs with, for errors.
-	Account string
+	// Account tells the access key that Sign signs with at the moment, for errors; "" = it does not sign. Nil = it never does.
+	Account func() string
 	// Namespace is put before the names of topics and groups on the wire, as NAMESPACE%NAME; names in this package's API are
 	// without it (remoting-protocol.md 5.4). Empty = none.
 	Namespace string

@@ -131,9 +131,9 @@ func takeNewer(newest map[string]Subscription, table map[string]wire.Subscriptio
 	}
 }
 
-// SubscriptionOf is a subscription as a member or a broker tells it.
+// SubscriptionOf is a subscription as a member or a broker tells it: a foreign one.
 func SubscriptionOf(data wire.SubscriptionData) Subscription {
-	s := Subscription{Topic: data.Topic, Expression: data.SubString, Type: FilterType(data.ExpressionType), Version: data.SubVersion}
+	s := Subscription{Topic: data.Topic, Expression: data.SubString, Type: FilterType(data.ExpressionType), Version: data.SubVersion, Foreign: true}
 	s.Type = s.filterType()
 	return s
 }

@@ -88,23 +88,26 @@ func (c *Client) Join(ctx context.Context, spec GroupSpec) error {
 	if err := wire.ValidateGroup(spec.Name); err != nil {
 		return fmt.Errorf("joining a group: %w", err)
 	}
-	subscriptions, err := subscriptionData(spec)
-	if err != nil {
+	if _, err := subscriptionData(spec); err != nil {
 		return fmt.Errorf("joining group %s: %w", spec.Name, err)
 	}
 	if err := c.groups.add(spec); err != nil {
 		return err
 	}
-	if err := c.introduceGroup(ctx, spec.Name, subscriptions); err != nil {
+	if err := c.introduceGroup(ctx, spec); err != nil {
 		c.groups.remove(spec.Name)
 		return fmt.Errorf("joining group %s: %w", spec.Name, err)
 	}
 	return nil
 }
 
-func (c *Client) introduceGroup(ctx context.Context, group string, subscriptions []wire.SubscriptionData) error {
-	for _, s := range subscriptions {
-		if _, err := c.routes.get(ctx, s.Topic); err != nil && !errors.Is(err, ErrTopicNotFound) {
+func (c *Client) introduceGroup(ctx context.Context, spec GroupSpec) error {
+	subscriptions := slices.Clone(spec.Subscriptions())
+	if !spec.Broadcasting {
+		subscriptions = append(subscriptions, Subscription{Topic: wire.RetryTopic(spec.Name)})
+	}
+	for _, s := range subscriptions { // whatever is wrong with a topic of other members, it is not read here
+		if _, err := c.routes.get(ctx, s.Topic); err != nil && !s.Foreign && !errors.Is(err, ErrTopicNotFound) {
 			return err
 		}
 	}
@@ -112,7 +115,7 @@ func (c *Client) introduceGroup(ctx context.Context, group string, subscriptions
 	var failed error
 	for _, err := range results {
 		others, split := errors.AsType[refusedGroupsError](err)
-		if err == nil || split && others[group] == nil {
+		if err == nil || split && others[spec.Name] == nil {
 			return nil
 		}
 		failed = errors.Join(failed, err)
@@ -148,16 +151,16 @@ func (c *Client) leaveAll(ctx context.Context) error {
 	return failed
 }
 
-// unregister tells every broker that a connection stands to; the others know no member of ours.
+// unregister tells every broker that a connection stands to, also one that nobody uses yet: its first heartbeat may have
+// named the group. The others know no member of ours.
 func (c *Client) unregister(ctx context.Context, header *wire.UnregisterClientRequest) error {
 	results := forEach(c.routes.all(), func(to BrokerAddr) error {
 		one := c.brokers.known(to.Addr)
 		if one == nil {
 			return nil
 		}
-		one.mu.Lock()
-		conn := one.usable()
-		one.mu.Unlock()
+		one.told.clear() // it forgets what it was told of the group
+		conn := one.introduced()
 		if conn == nil {
 			return nil
 		}

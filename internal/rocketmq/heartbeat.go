@@ -75,7 +75,7 @@ func (c *Client) tell(ctx context.Context, one *peer, conn *remoting.Conn, specs
 	if err != nil {
 		return err
 	}
-	body, full, err := c.heartbeatBody(data, one)
+	body, full, err := c.heartbeatBody(data, one, conn)
 	if err != nil {
 		return err
 	}
@@ -89,7 +89,7 @@ func (c *Client) tell(ctx context.Context, one *peer, conn *remoting.Conn, specs
 		return err
 	}
 	if c.cfg.ShortHeartbeats {
-		one.told.took(full, reply.Ext)
+		one.told.took(conn, full, reply.Ext)
 	}
 	reply.Release()
 	one.version.Store(version)
@@ -102,10 +102,10 @@ func (c *Client) tell(ctx context.Context, one *peer, conn *remoting.Conn, specs
 }
 
 // heartbeatBody is the body of a heartbeat, and where heartbeats may be short its full form.
-func (c *Client) heartbeatBody(data *wire.HeartbeatData, to *peer) (body []byte, full string, err error) {
+func (c *Client) heartbeatBody(data *wire.HeartbeatData, to *peer, on *remoting.Conn) (body []byte, full string, err error) {
 	data = c.wiredHeartbeat(data)
 	if c.cfg.ShortHeartbeats {
-		return to.told.encode(data)
+		return to.told.encode(on, data)
 	}
 	body, err = wire.EncodeBody(data, wire.Standard)
 	return body, "", err
@@ -148,7 +148,7 @@ func subscriptionData(spec GroupSpec) ([]wire.SubscriptionData, error) {
 	retry := wire.RetryTopic(spec.Name)
 	listed, newest := spec.Broadcasting, int64(0)
 	for _, s := range spec.Subscriptions() {
-		data, err := wire.NewSubscriptionData(s.Topic, string(s.Type), s.Expression, s.Version)
+		data, err := s.data()
 		if err != nil {
 			return nil, err
 		}
@@ -164,6 +164,15 @@ func subscriptionData(spec GroupSpec) ([]wire.SubscriptionData, error) {
 		list = append(list, data)
 	}
 	return list, nil
+}
+
+// data is the subscription as heartbeats tell it. That of another member is passed on as it is: an expression that is refused
+// here would keep all groups of this client from being told.
+func (s *Subscription) data() (wire.SubscriptionData, error) {
+	if s.Foreign {
+		return wire.ToldSubscriptionData(s.Topic, string(s.Type), s.Expression, s.Version), nil
+	}
+	return wire.NewSubscriptionData(s.Topic, string(s.Type), s.Expression, s.Version) //nolint:wrapcheck // names topic and expression
 }
 
 // brokerProbe asks nothing of a broker but a sign of life: a heartbeat without groups changes nothing there.

@@ -3,6 +3,7 @@ package rocketmq
 import (
 	"sync"
 
+	"github.com/streamd/streamd/internal/rocketmq/remoting"
 	"github.com/streamd/streamd/internal/rocketmq/wire"
 )
 
@@ -16,13 +17,14 @@ const (
 // out. Anything in doubt (a new connection, a change of ours, the broker's word that it knows others) is told in full.
 type told struct {
 	mu   sync.Mutex
-	able bool   // the broker says that it takes heartbeats without subscriptions
-	full string // the last heartbeat that it took in full; empty = it has to be told
+	on   *remoting.Conn // where it said so; an answer may still come on a connection that drains, when there is a newer one
+	able bool           // the broker says that it takes heartbeats without subscriptions
+	full string         // the last heartbeat that it took in full; empty = it has to be told
 }
 
-// encode writes a heartbeat in the shortest form that the broker understands. full is its full form. The full form has the
+// encode writes a heartbeat for a connection in the shortest form that the broker understands. full is its full form. The full form has the
 // fingerprint from the first heartbeat on, as Java's: older brokers do not look at it.
-func (t *told) encode(data *wire.HeartbeatData) (body []byte, full string, err error) {
+func (t *told) encode(on *remoting.Conn, data *wire.HeartbeatData) (body []byte, full string, err error) {
 	if data.HeartbeatFingerprint, err = data.Fingerprint(); err != nil {
 		return nil, "", err
 	}
@@ -31,7 +33,7 @@ func (t *told) encode(data *wire.HeartbeatData) (body []byte, full string, err e
 	}
 	full = string(body)
 	t.mu.Lock()
-	short := t.able && t.full == full
+	short := t.on == on && t.able && t.full == full
 	t.mu.Unlock()
 	if !short {
 		return body, full, nil
@@ -51,12 +53,11 @@ func withoutSubscriptions(data *wire.HeartbeatData) *wire.HeartbeatData {
 	return &short
 }
 
-// took notes the broker's answer to a heartbeat whose full form is full.
-func (t *told) took(full string, answer wire.Fields) {
+// took notes the broker's answer, on a connection, to a heartbeat whose full form is full.
+func (t *told) took(on *remoting.Conn, full string, answer wire.Fields) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.able = answer.Get(fieldHeartbeatV2) == "true"
-	t.full = full
+	t.on, t.able, t.full = on, answer.Get(fieldHeartbeatV2) == "true", full
 	if answer.Get(fieldSubChange) != "false" { // another member told it something else, or it says nothing
 		t.full = ""
 	}
@@ -65,5 +66,5 @@ func (t *told) took(full string, answer wire.Fields) {
 func (t *told) clear() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.able, t.full = false, ""
+	t.on, t.able, t.full = nil, false, ""
 }

@@ -88,6 +88,22 @@ func (n *nameServers) ask(ctx context.Context, req *wire.Command) (*remoting.Rep
 	}
 }
 
+// trouble is why none of the name servers can be asked at present; nil when one can, or none was tried.
+func (n *nameServers) trouble() (all error) {
+	for _, addr := range n.addrs() {
+		known := n.pool.known(addr)
+		if known == nil {
+			return nil
+		}
+		err := known.trouble()
+		if err == nil {
+			return nil
+		}
+		all = errors.Join(all, &UnreachableError{Addr: addr, Err: err})
+	}
+	return all
+}
+
 func (n *nameServers) askEach(ctx context.Context, addrs []string, req *wire.Command) (*remoting.Reply, error) {
 	first := n.current.Load()
 	var refused *ResponseError

@@ -103,6 +103,32 @@ func TestTheFirstConnectionIsNoReturn(t *testing.T) {
 	})
 }
 
+// A broker that left the routes for a while and returns, returns like any other.
+func TestReturnIntoTheRoutesIsAReturn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n, ns, _ := one(t)
+		n.add("b:1")
+		ns.serveRoutes(map[string]*wire.TopicRoute{"T": routeTo("a", "b")})
+		back := make(chan string, 10)
+		s := spec("G")
+		s.OnBrokerBack = func(name string) { back <- name }
+		c := n.start(t, nil)
+		join(t, c, s)
+		n.servers["b:1"].kill()
+		ns.serveRoutes(map[string]*wire.TopicRoute{"T": routeTo("a")})
+		wait(35 * time.Second)
+		if c.brokers.known("b:1") != nil {
+			t.Fatal("the broker that left is still kept")
+		}
+		n.servers["b:1"].set(up)
+		ns.serveRoutes(map[string]*wire.TopicRoute{"T": routeTo("a", "b")})
+		wait(35 * time.Second)
+		if len(back) != 1 || <-back != "b" {
+			t.Errorf("%d brokers came back, want b", len(back))
+		}
+	})
+}
+
 // A master that is replaced by its replica: reads go on at the replica meanwhile, and commits as soon as a route names the
 // new master.
 func TestMasterSwitch(t *testing.T) {

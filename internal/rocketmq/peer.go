@@ -21,7 +21,7 @@ type peer struct {
 	pool *pool
 	ctx  context.Context //nolint:containedctx // ends with the peer: callers that wait for it must learn of that
 	stop context.CancelCauseFunc
-	poke chan struct{} // somebody began to wait
+	poke chan struct{} // a connection may be needed now
 	news chan struct{} // the server was heard of: no need to back off
 	// version is what the server last said of itself in the answer to a heartbeat; 0 = unknown.
 	version atomic.Int32
@@ -31,6 +31,7 @@ type peer struct {
 
 	mu       sync.Mutex
 	conn     *remoting.Conn
+	newest   *remoting.Conn // the one that was made last: conn, or one that nobody is offered yet
 	waiting  int
 	failures int
 	known    bool // there was a connection before
@@ -63,15 +64,25 @@ func (p *peer) get(ctx context.Context, failFast bool) (*remoting.Conn, error) {
 }
 
 // usable returns the connection if it takes calls. The caller holds mu.
-func (p *peer) usable() *remoting.Conn {
-	if p.conn == nil || p.conn.Err() != nil {
+func (p *peer) usable() *remoting.Conn { return ifOpen(p.conn) }
+
+// introduced returns the connection on which the server may have been told who this client is.
+func (p *peer) introduced() *remoting.Conn {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return ifOpen(p.newest)
+}
+
+// ifOpen returns conn if it takes calls.
+func ifOpen(conn *remoting.Conn) *remoting.Conn {
+	if conn == nil || conn.Err() != nil {
 		return nil
 	}
 	select {
-	case <-p.conn.Draining():
+	case <-conn.Draining():
 		return nil
 	default:
-		return p.conn
+		return conn
 	}
 }
 
@@ -80,10 +91,7 @@ func (p *peer) wait(ctx context.Context) error {
 	changed := p.changed
 	p.mu.Unlock()
 	defer p.mu.Lock()
-	select {
-	case p.poke <- struct{}{}:
-	default:
-	}
+	p.wake()
 	select {
 	case <-changed:
 		return nil
@@ -94,11 +102,33 @@ func (p *peer) wait(ctx context.Context) error {
 	}
 }
 
+// met tells that there was a connection.
+func (p *peer) met() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.known
+}
+
+// wake has run look whether a connection is needed.
+func (p *peer) wake() {
+	select {
+	case p.poke <- struct{}{}:
+	default:
+	}
+}
+
 // down tells that the last attempt to connect failed and the next has to wait: others should be tried first.
 func (p *peer) down() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.resting
+}
+
+// trouble is why there is no connection: the error of the last attempt, nil when there was none since the last success.
+func (p *peer) trouble() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.lastErr
 }
 
 func (p *peer) run() {
@@ -112,7 +142,9 @@ func (p *peer) run() {
 		}
 		conn, err := p.connect()
 		if err != nil {
-			p.pause(p.failed(err))
+			if p.ctx.Err() == nil { // else the attempt was given up with the peer, which those who wait are told
+				p.pause(p.failed(err))
+			}
 			continue
 		}
 		p.attend(conn)
@@ -120,7 +152,7 @@ func (p *peer) run() {
 }
 
 func (p *peer) needed() bool {
-	eager := p.pool.eager()
+	eager := p.pool.eager(p.addr)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.waiting > 0 || eager
@@ -136,6 +168,9 @@ func (p *peer) connect() (*remoting.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
+	p.mu.Lock()
+	p.newest = conn
+	p.mu.Unlock()
 	if err := p.pool.hello(p.ctx, p, conn); err != nil {
 		conn.Close()
 		return nil, err

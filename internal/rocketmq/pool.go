@@ -23,13 +23,14 @@ type pool struct {
 	lost func(addr string, err error)
 	// back hears of each connection after the first one to an address, once it can be used. nil = nobody.
 	back func(addr string)
-	// eager tells that connections are to be kept up although nobody waits for them.
-	eager func() bool
+	// eager tells that the connection to an address is to be kept up although nobody waits for it.
+	eager func(addr string) bool
 
 	wg    sync.WaitGroup
 	mu    sync.Mutex
 	peers map[string]*peer
-	err   error // set once closed
+	met   map[string]bool // addresses without a peer that there was a connection to
+	err   error           // set once closed
 }
 
 // peer returns the peer of addr and starts it when it is new.
@@ -47,6 +48,8 @@ func (p *pool) peer(addr string) (*peer, error) {
 		addr: addr, pool: p, ctx: ctx, stop: stop,
 		poke: make(chan struct{}, 1), news: make(chan struct{}, 1), changed: make(chan struct{}),
 	}
+	one.known = p.met[addr]
+	delete(p.met, addr)
 	p.peers[addr] = one
 	p.wg.Go(one.run)
 	return one, nil
@@ -67,6 +70,12 @@ func (p *pool) keep(addrs map[string]bool) {
 		if !addrs[addr] {
 			delete(p.peers, addr)
 			one.stop(errPeerGone)
+			if one.met() {
+				if p.met == nil {
+					p.met = map[string]bool{}
+				}
+				p.met[addr] = true
+			}
 		}
 	}
 }

@@ -21,6 +21,9 @@ type ProducerSpec struct {
 	// broker asks again, 15 times in all as a rule.
 	Check        func(ctx context.Context, half *HalfMessage) Outcome
 	CheckTimeout time.Duration // 20 s
+	// Answered, unless nil, hears what the broker was told and how that went, after each question: a commit or a roll back
+	// has happened when it went well. It runs on the goroutine of the question, several at a time.
+	Answered func(half *HalfMessage, outcome Outcome, err error)
 }
 
 // producers are the producer groups that this client is a member of.
@@ -161,8 +164,12 @@ func (c *Client) transactionChecked(ctx context.Context, addr string, req *wire.
 	half := c.checkedHalf(addr, &m, h)
 	half.Group = spec.Group
 	outcome := c.check(ctx, spec, half)
-	if err := c.EndTransaction(ctx, half, outcome); err != nil {
-		c.log.Warn("a broker's question about a transaction is not answered; it asks again", "addr", addr, "message", half.MessageID, "outcome", outcome.String(), "error", err)
+	err := c.EndTransaction(ctx, half, outcome)
+	if err != nil {
+		c.log.Warn("a broker's question about a transaction is not answered; it asks again", "addr", addr, "unique_key", half.MessageID, "outcome", outcome.String(), "error", err)
+	}
+	if spec.Answered != nil {
+		spec.Answered(half, outcome, err)
 	}
 	return wire.NewResponse(req, wire.RespSuccess, "")
 }
@@ -195,7 +202,7 @@ func (c *Client) check(ctx context.Context, spec ProducerSpec, half *HalfMessage
 		outcome := OutcomeUnknown
 		defer func() {
 			if r := recover(); r != nil {
-				c.log.Error("a transaction's check panicked", "group", spec.Group, "message", half.MessageID, "panic", fmt.Sprint(r))
+				c.log.Error("a transaction's check panicked", "group", spec.Group, "unique_key", half.MessageID, "panic", fmt.Sprint(r))
 				outcome = OutcomeUnknown
 			}
 			answer <- outcome
@@ -206,7 +213,7 @@ func (c *Client) check(ctx context.Context, spec ProducerSpec, half *HalfMessage
 	case outcome := <-answer:
 		return outcome
 	case <-ctx.Done():
-		c.log.Warn("a transaction's check took too long; the broker asks again", "group", spec.Group, "message", half.MessageID, "limit", spec.CheckTimeout)
+		c.log.Warn("a transaction's check took too long; the broker asks again", "group", spec.Group, "unique_key", half.MessageID, "limit", spec.CheckTimeout)
 		return OutcomeUnknown
 	}
 }

@@ -193,7 +193,9 @@ func (c *Client) introduce(ctx context.Context, to BrokerAddr, req *PullRequest,
 	if one.advertised.covers(req.Group, topic, version) {
 		return nil
 	}
-	if err := c.beat(ctx, one, conn); err != nil {
+	told, end := context.WithTimeout(ctx, c.cfg.CallTimeout) // a group that leaves waits for the heartbeats under way
+	defer end()
+	if err := c.beat(told, one, conn); err != nil {
 		return c.note(err, topic)
 	}
 	one.advertised.set(req.Group, topic, version) // the spec may list another version; asking once is enough

@@ -69,6 +69,26 @@ func TestBrokerAbsentThenBack(t *testing.T) {
 	})
 }
 
+// Who gives up before the client does learns what has kept it from asking, not only that the time is up.
+func TestShortPatienceTellsTheReason(t *testing.T) {
+	for state, want := range map[mode]error{absent: errRefused, silent: context.DeadlineExceeded} {
+		synctest.Test(t, func(t *testing.T) {
+			n, ns, _ := one(t)
+			ns.set(state)
+			c := n.start(t, nil)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			_, err := c.Queues(ctx, "T")
+			if !errors.Is(err, want) || !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("mode %d: %v", state, err)
+			}
+			if _, err := c.Queues(t.Context(), "T"); !errors.Is(err, ErrNoNameServer) {
+				t.Errorf("mode %d, with time: %v", state, err)
+			}
+		})
+	}
+}
+
 func TestKilledMidRequestHasAnUnknownOutcome(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n, _, broker := one(t)

@@ -30,8 +30,10 @@ type Refusal struct {
 	Resource string
 	// Rights are those to grant on Resource, as mqadmin writes them: Pub, or Sub,Get.
 	Rights string
-	// File tells that the broker has access control 1.0 (4.x): its rights stand in plain_acl.yml.
+	// File tells that the broker has access control 1.0 (4.x, and streamd's own broker): its rights stand in plain_acl.yml.
 	File bool
+	// Streamd tells that it is streamd's own broker, which reads the file that its acl names, and again on SIGHUP.
+	Streamd bool
 }
 
 // AccessRefused returns access control's word when that is what err is about: a wrong key, or a right that is missing.
@@ -59,6 +61,8 @@ func (e *ResponseError) Refusal() (Refusal, bool) {
 	switch {
 	case e.Code == wire.RespNoPermission:
 		r = readRefusal5(e.Remark)
+		r.Streamd = strings.Contains(e.Remark, "in the file that its acl names")
+		r.File = r.Streamd
 	case e.Code == wire.RespSystemError && strings.Contains(e.Remark, "AclException"):
 		r = readRefusal4(e.Remark)
 		r.File = true
@@ -75,7 +79,8 @@ func (e *ResponseError) Refusal() (Refusal, bool) {
 	return r, true
 }
 
-// readRefusal5 knows the words of 5.x (AuthenticationException, AuthorizationException), which the embedded broker shares.
+// readRefusal5 knows the words of 5.x (AuthenticationException, AuthorizationException), which the embedded broker shares. It
+// adds where its accounts are.
 func readRefusal5(remark string) Refusal {
 	user := between(remark, "User:", " ")
 	switch {
@@ -128,8 +133,11 @@ func between(text, after, before string) string {
 
 // rightsOf are the least rights that who sends such requests needs on the resource, all that streamd ever asks for it.
 func rightsOf(request wire.RequestCode, resource string) string {
-	if resource == "Cluster" {
+	switch resource {
+	case "Cluster":
 		return ""
+	case "Group:" + wire.ToolsGroup: // nothing but pulls
+		return "Sub"
 	}
 	switch request {
 	case wire.ReqSendMessage, wire.ReqSendMessageV2, wire.ReqSendBatchMessage, wire.ReqEndTransaction, wire.ReqRecallMessage:
@@ -152,7 +160,7 @@ func (r Refusal) String() string {
 		return "access control wants signed requests and this client has no access key; set access_key and secret_key of the broker in the config"
 	case RefusedUnknownKey:
 		if r.File {
-			return "access control does not know " + who + "; correct access_key, or add an account to conf/plain_acl.yml of the broker"
+			return "access control does not know " + who + "; correct access_key, or add an account to " + r.file()
 		}
 		return fmt.Sprintf("access control does not know %s; correct access_key, or make it by: mqadmin createUser -n NAMESERVER -c CLUSTER -u %s -p SECRET", who, orPlaceholder(r.Account))
 	case RefusedDisabled:
@@ -166,22 +174,50 @@ func (r Refusal) String() string {
 	}
 }
 
+// missingRight says how the right is granted. What an account has on a topic already is replaced by that, on 5.x and in the
+// file of 4.x, so who reads and sends needs all at once.
 func (r Refusal) missingRight(who string) string {
 	kind, name, _ := strings.Cut(r.Resource, ":")
+	what := strings.ToLower(kind) + " " + name
 	switch {
 	case r.Resource == "Cluster":
 		return who + " is no administrator's, and only one may do this"
 	case r.File:
-		list, right := "topicPerms", "SUB"
-		if kind == "Group" {
-			list = "groupPerms"
-		}
-		if r.Rights == "Pub" {
-			right = "PUB"
-		}
-		return fmt.Sprintf("%s lacks %s on %s %s; grant it: add %s=%s to its %s in conf/plain_acl.yml of the broker, which reads the file by itself", who, right, strings.ToLower(kind), name, name, right, list)
+		return who + r.missingLine(kind, name, what)
 	}
-	return fmt.Sprintf("%s lacks %s on %s %s; grant it by: mqadmin createAcl -n NAMESERVER -c CLUSTER -s User:%s -r %s -a %s -d Allow", who, r.Rights, strings.ToLower(kind), name, orPlaceholder(r.Account), r.Resource, r.Rights)
+	keep := ""
+	if kind == "Topic" {
+		keep = " (-a Pub,Sub,Get if it has other rights on the topic: the command replaces them)"
+	}
+	return fmt.Sprintf("%s lacks %s on %s; grant it by: mqadmin createAcl -n NAMESERVER -c CLUSTER -s User:%s -r %s -a %s -d Allow%s",
+		who, r.Rights, what, orPlaceholder(r.Account), r.Resource, r.Rights, keep)
+}
+
+// missingLine is the grant in the file of access control 1.0.
+func (r Refusal) missingLine(kind, name, what string) string {
+	list, right := "topicPerms", "SUB"
+	if kind == "Group" {
+		list = "groupPerms"
+	}
+	if r.Rights == "Pub" {
+		right = "PUB"
+	}
+	quote, keep := "", ""
+	if strings.HasPrefix(name, "%") {
+		quote = "'" // no plain word of YAML begins so
+	}
+	if kind == "Topic" {
+		keep = fmt.Sprintf(" (%s%s=PUB|SUB%s in place of another right on the topic)", quote, name, quote)
+	}
+	return fmt.Sprintf(" lacks %s on %s; grant it: add %s%s=%s%s to its %s in %s%s", right, what, quote, name, right, quote, list, r.file(), keep)
+}
+
+// file is where the accounts of access control 1.0 are, and when a change of them counts.
+func (r Refusal) file() string {
+	if r.Streamd {
+		return "the file that acl of the broker names, which it reads again on SIGHUP"
+	}
+	return "conf/plain_acl.yml of the broker, which reads the file by itself"
 }
 
 func orPlaceholder(account string) string {

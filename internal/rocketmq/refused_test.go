@@ -12,6 +12,7 @@ import (
 func TestRefusal(t *testing.T) {
 	t.Parallel()
 	const stack = ", org.apache.rocketmq.acl.plain.PlainPermissionManager.validate(PlainPermissionManager.java:600)"
+	const own = " This broker has its accounts in the file that its acl names."
 	const four = "org.apache.rocketmq.acl.common.AclException: "
 	for name, c := range map[string]struct {
 		request wire.RequestCode
@@ -39,14 +40,46 @@ func TestRefusal(t *testing.T) {
 			Refusal{Kind: RefusedRight, Account: "app", Resource: "Group:billing", Rights: "Sub,Get"},
 			[]string{"on group billing"},
 		},
+		"5 tools": {
+			wire.ReqPullMessage, wire.RespNoPermission, "User:app has no permission to access Group:TOOLS_CONSUMER from 10.1.2.3, no matched policies.",
+			Refusal{Kind: RefusedRight, Account: "app", Resource: "Group:TOOLS_CONSUMER", Rights: "Sub"},
+			[]string{"-r Group:TOOLS_CONSUMER -a Sub -d Allow"},
+		},
+		"5 records": {
+			wire.ReqSearchOffsetByTimestamp, wire.RespNoPermission, "User:app has no permission to access Topic:STREAMD_FAILURES from 10.1.2.3, the decision is deny.",
+			Refusal{Kind: RefusedRight, Account: "app", Resource: "Topic:STREAMD_FAILURES", Rights: "Sub,Get"},
+			[]string{"-r Topic:STREAMD_FAILURES -a Sub,Get -d Allow", "-a Pub,Sub,Get if it has other rights"}, // a member's Pub must not go
+		},
 		"5 cluster": {
 			wire.ReqUpdateAndCreateTopic, wire.RespNoPermission, "User:app has no permission to access Cluster:DefaultCluster from 10.1.2.3, no matched policies.",
 			Refusal{Kind: RefusedRight, Account: "app", Resource: "Cluster"},
 			[]string{"administrator"},
 		},
-		"4 no key":    {wire.ReqHeartbeat, wire.RespSystemError, four + "No accessKey is configured" + stack, Refusal{Kind: RefusedNoKey, Account: "app", File: true}, []string{"access_key and secret_key"}},
-		"4 unknown":   {wire.ReqHeartbeat, wire.RespSystemError, four + "No acl config for nobody" + stack, Refusal{Kind: RefusedUnknownKey, Account: "nobody", File: true}, []string{`"nobody"`, "plain_acl.yml"}},
-		"4 signature": {wire.ReqHeartbeat, wire.RespSystemError, four + "Check signature failed for accessKey=app" + stack, Refusal{Kind: RefusedSignature, Account: "app", File: true}, []string{"another secret"}},
+		"streamd unknown": {
+			wire.ReqHeartbeat, wire.RespNoPermission, "User:nobody is not found." + own,
+			Refusal{Kind: RefusedUnknownKey, Account: "nobody", File: true, Streamd: true},
+			[]string{`"nobody"; correct access_key, or add an account to the file that acl of the broker names, which it reads again on SIGHUP`},
+		},
+		"streamd topic": {
+			wire.ReqPullMessage, wire.RespNoPermission, "User:app has no permission to access Topic:Orders from 10.1.2.3, no matched policies." + own,
+			Refusal{Kind: RefusedRight, Account: "app", Resource: "Topic:Orders", Rights: "Sub,Get", File: true, Streamd: true},
+			[]string{`"app" lacks SUB on topic Orders; grant it: add Orders=SUB to its topicPerms in the file that acl of the broker names`},
+		},
+		"streamd group": {
+			wire.ReqSendBack, wire.RespNoPermission, "User:app has no permission to access Group:billing from 10.1.2.3, the decision is deny." + own,
+			Refusal{Kind: RefusedRight, Account: "app", Resource: "Group:billing", Rights: "Sub,Get", File: true, Streamd: true},
+			[]string{`add billing=SUB to its groupPerms in the file that acl of the broker names`},
+		},
+		"streamd cluster": {
+			wire.ReqUpdateAndCreateTopic, wire.RespNoPermission, "User:app has no permission to access Cluster:* from 10.1.2.3, no matched policies." + own,
+			Refusal{Kind: RefusedRight, Account: "app", Resource: "Cluster", File: true, Streamd: true},
+			[]string{"administrator"},
+		},
+		"streamd no key":    {wire.ReqHeartbeat, wire.RespNoPermission, "username cannot be null." + own, Refusal{Kind: RefusedNoKey, Account: "app", File: true, Streamd: true}, []string{"access_key and secret_key"}},
+		"streamd signature": {wire.ReqHeartbeat, wire.RespNoPermission, "check signature failed." + own, Refusal{Kind: RefusedSignature, Account: "app", File: true, Streamd: true}, []string{"another secret"}},
+		"4 no key":          {wire.ReqHeartbeat, wire.RespSystemError, four + "No accessKey is configured" + stack, Refusal{Kind: RefusedNoKey, Account: "app", File: true}, []string{"access_key and secret_key"}},
+		"4 unknown":         {wire.ReqHeartbeat, wire.RespSystemError, four + "No acl config for nobody" + stack, Refusal{Kind: RefusedUnknownKey, Account: "nobody", File: true}, []string{`"nobody"`, "plain_acl.yml"}},
+		"4 signature":       {wire.ReqHeartbeat, wire.RespSystemError, four + "Check signature failed for accessKey=app" + stack, Refusal{Kind: RefusedSignature, Account: "app", File: true}, []string{"another secret"}},
 		"4 topic": {
 			wire.ReqPullMessage, wire.RespSystemError, four + "No default permission for topic:Orders" + stack,
 			Refusal{Kind: RefusedRight, Account: "app", Resource: "Topic:Orders", Rights: "Sub,Get", File: true},
@@ -55,7 +88,12 @@ func TestRefusal(t *testing.T) {
 		"4 output": {
 			wire.ReqSendMessageV2, wire.RespSystemError, four + "No default permission for topic:Invoices" + stack,
 			Refusal{Kind: RefusedRight, Account: "app", Resource: "Topic:Invoices", Rights: "Pub", File: true},
-			[]string{"Invoices=PUB to its topicPerms"},
+			[]string{"Invoices=PUB to its topicPerms", "Invoices=PUB|SUB in place of"},
+		},
+		"4 dead letters": {
+			wire.ReqPullMessage, wire.RespSystemError, four + "No default permission for topic:%DLQ%billing" + stack,
+			Refusal{Kind: RefusedRight, Account: "app", Resource: "Topic:%DLQ%billing", Rights: "Sub,Get", File: true},
+			[]string{"add '%DLQ%billing=SUB' to its topicPerms"},
 		},
 		"4 group": {
 			wire.ReqHeartbeat, wire.RespSystemError, four + "No default permission for group:billing" + stack,
@@ -75,6 +113,9 @@ func TestRefusal(t *testing.T) {
 			got, ok := AccessRefused(err)
 			if !ok || got != c.want {
 				t.Errorf("AccessRefused = %+v, %t, want %+v", got, ok, c.want)
+			}
+			if strings.Contains(err.Error(), "mqadmin") && got.File {
+				t.Errorf("%v: mqadmin changes no file", err)
 			}
 			for _, s := range c.says {
 				if !strings.Contains(err.Error(), s) {

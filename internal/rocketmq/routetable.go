@@ -3,6 +3,7 @@ package rocketmq
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"maps"
 	"slices"
@@ -11,12 +12,14 @@ import (
 )
 
 const (
-	// forgetAfter is how long name servers must deny a topic before its last known route is dropped. A name server that
-	// was just started denies every topic until the brokers register again, which they do every 30 s.
+	// forgetAfter is how long name servers must deny a topic, without a break, before its last known route is dropped. A name
+	// server that was just started denies every topic until the brokers register again, which they do every 30 s.
 	forgetAfter = 2 * time.Minute
 	// deniedInterval is how often a topic is asked for that name servers deny although its route is known: its brokers are
 	// down, or name servers were restarted, and both shall be over as soon as they are.
 	deniedInterval = 2 * time.Second
+	// freshFor is how old a route may be that is not asked for again although another member may know a newer one.
+	freshFor = 2 * time.Second
 	// expediteGap keeps a storm of errors from becoming a storm of route queries.
 	expediteGap = time.Second
 	// routeFetches is how many route queries run at once.
@@ -29,6 +32,7 @@ type routes struct {
 	fetch     func(ctx context.Context, topic string) (*route, error) // ErrTopicNotFound, ErrNoNameServer
 	onBrokers func(addrs map[string]bool)                             // the addresses in all routes, after a change
 	onBack    func(*route)                                            // a denied topic is served again
+	trouble   func() error                                            // why no name server can be asked at present
 	log       *slog.Logger
 	interval  time.Duration
 	kick      chan struct{}
@@ -41,10 +45,11 @@ type routes struct {
 }
 
 type topicRoute struct {
-	route    *route // last known
-	err      error  // of the last fetch
-	asked    time.Time
-	denied   time.Time     // since when name servers deny a topic whose route is known
+	route    *route        // last known
+	err      error         // of the last fetch
+	asked    time.Time     // when the last fetch began
+	told     time.Time     // when the fetch began that brought the route
+	denied   time.Time     // since when name servers deny a topic whose route is known, without a break
 	stale    bool          // to be fetched out of turn
 	fetching chan struct{} // closed when the fetch under way ends
 	watchers map[*watcher]struct{}
@@ -70,7 +75,11 @@ func (r *routes) get(ctx context.Context, topic string) (*route, error) {
 	select {
 	case <-done:
 	case <-ctx.Done():
-		return nil, context.Cause(ctx)
+		err := context.Cause(ctx)
+		if why := r.trouble(); why != nil { // The fetch would have told; it goes on for others.
+			err = fmt.Errorf("%w: %w; the last attempt: %w", ErrNoNameServer, err, why)
+		}
+		return nil, err
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -108,6 +117,20 @@ func (r *routes) nameOf(addr string) string {
 	return ""
 }
 
+// knows tells that an address is one of a known broker.
+func (r *routes) knows(addr string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, list := range r.brokers {
+		for i := range list {
+			if list[i].Addr == addr {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // all lists the addresses of all known brokers, by name and master first.
 func (r *routes) all() []BrokerAddr {
 	r.mu.Lock()
@@ -125,6 +148,17 @@ func (r *routes) expedite(topic string) {
 	defer r.mu.Unlock()
 	if entry := r.topics[topic]; entry != nil {
 		r.mark(entry)
+	}
+}
+
+// recheck has the routes that somebody follows fetched soon, unless they are fresh.
+func (r *routes) recheck() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, entry := range r.topics {
+		if len(entry.watchers) > 0 && time.Since(entry.asked) >= freshFor {
+			r.mark(entry)
+		}
 	}
 }
 
@@ -189,14 +223,19 @@ func (r *routes) conclude(topic string, entry *topicRoute, fetched *route, err e
 	first := entry.route == nil && entry.err == nil
 	before := entry.route
 	entry.fetching, entry.err = nil, err
+	if entry.stale { // somebody saw an error meanwhile: what has been fetched may be older than that
+		r.mark(entry)
+	}
 	switch {
 	case err == nil:
 		if !entry.denied.IsZero() {
 			r.onBack(fetched)
 		}
-		entry.route, entry.denied = fetched, time.Time{}
+		entry.route, entry.told, entry.denied = fetched, entry.asked, time.Time{}
 	case errors.Is(err, ErrTopicNotFound) && before != nil:
 		entry.deny(time.Now())
+	case !entry.denied.IsZero():
+		entry.denied = time.Now() // nobody denies it now: who does so afterwards may just have been started
 	}
 	if err != nil && r.ctx.Err() == nil {
 		r.log.Debug("fetching a route", "topic", topic, "error", err, "known", entry.route != nil)
@@ -233,9 +272,10 @@ func same(a, b *route) bool {
 	return a.equal(b)
 }
 
-// rebuild sums up the brokers of all routes; of two words on a broker the one asked for later counts. The caller holds mu.
+// rebuild sums up the brokers of all routes; of two words on a broker the one asked for later counts. A route that is only
+// kept, since name servers deny its topic or do not answer, is a word of when it was told. The caller holds mu.
 func (r *routes) rebuild() {
-	entries := slices.SortedFunc(maps.Values(r.topics), func(a, b *topicRoute) int { return a.asked.Compare(b.asked) })
+	entries := slices.SortedFunc(maps.Values(r.topics), func(a, b *topicRoute) int { return a.told.Compare(b.told) })
 	r.brokers = map[string][]BrokerAddr{}
 	for _, entry := range entries {
 		if entry.route != nil {

@@ -123,10 +123,14 @@ func (c *Client) traceSent(broker BrokerAddr, parts []*outgoing, results []SendR
 	}
 }
 
-// producerGroup is the group that a message is sent as.
+// producerGroup is the group that a message is sent as. What goes to a retry topic is sent as the group whose it is: access
+// control, of 4.x and 5.x alike, asks there for Sub on the group that the sender names, whatever the topic is.
 func (c *Client) producerGroup(o *outgoing) string {
 	if o.group != "" {
 		return o.group
+	}
+	if group, retry := strings.CutPrefix(o.topic, wire.RetryPrefix); retry {
+		return group
 	}
 	return c.cfg.ProducerGroup
 }

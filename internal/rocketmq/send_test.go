@@ -358,6 +358,9 @@ func TestRetryTopicSendCarriesItsCounts(t *testing.T) { // RT-P04
 		if h.ReconsumeTimes.Value != 3 || h.MaxReconsumeTimes.Value != 16 || p[wire.PropReconsumeTime] != "3" || p[wire.PropDelayLevel] != "2" || p[wire.PropRetryTopic] != "T" {
 			t.Errorf("sent %+v with %v", h, p)
 		}
+		if h.ProducerGroup != "G" { // access control asks for the right on the group that the sender names
+			t.Errorf("sent to the retry topic of G as group %s", h.ProducerGroup)
+		}
 	})
 }
 

@@ -144,6 +144,7 @@ func (c *Client) runningInfo(req *wire.Command, h *wire.RunningInfoRequest) *wir
 	if spec.RunningInfo == nil {
 		return nil
 	}
+	c.routes.recheck() // a member that knows more queues or brokers asks for those that it waits for
 	info := spec.RunningInfo(h.Jstack)
 	c.identify(info)
 	return c.withBody(req, c.changed(info, c.wired))

@@ -13,6 +13,8 @@ type Subscription struct {
 	Expression string // "*", "a || b", or an SQL92 expression
 	Type       FilterType
 	Version    int64 // milliseconds; grows with each change
+	// Foreign is another member's, as it or a broker told it. Heartbeats pass it on as it is, however it reads here.
+	Foreign bool
 }
 
 // FilterType is the language of a subscription's expression.

@@ -15,7 +15,7 @@ type Config struct {
 
 func newLog(_ context.Context, c Config, env sdk.Env) (sdk.Handler, error) {
 	return sdk.HandlerFunc(func(ctx context.Context, m *sdk.Message) error {
-		attrs := []any{"id", m.ID(), "queue", m.Queue().String(), "offset", m.Offset(), "attempt", m.Attempt(), "bytes", len(m.Body())}
+		attrs := []any{"msg_id", m.ID(), "queue", m.Queue().String(), "offset", m.Offset(), "attempt", m.Attempt(), "bytes", len(m.Body())}
 		if c.Bodies {
 			attrs = append(attrs, "body", string(m.Body()))
 		}

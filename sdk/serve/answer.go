@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -14,12 +15,35 @@ import (
 // linger is how long verdicts wait for others while the lane is busy. An idle worker reports at once.
 const linger = 200 * time.Microsecond
 
+const (
+	// frameFull is from how many bytes on a report goes on in another frame. A frame may have border.MaxMessage, and one that has
+	// more ends the lane: what it answers would come again and again.
+	frameFull = 8 << 20
+	// mostOutputs is what the outputs of one message may take: they are in one frame with its verdict.
+	mostOutputs = border.MaxMessage - 1<<20
+	// columns is what one output or verdict takes of a frame beside its text and payload, at most.
+	columns = 64
+)
+
+// classOutput is the class of a message whose outputs nobody can store, as the host names it.
+const classOutput = "output"
+
 // answer is a verdict that is more than a plain ack: one with outputs, a failure, or a record given back.
 type answer struct {
 	batch   *batch
 	verdict frame.Verdict
 	outputs []sdk.Output
-	size    int // bytes of the outputs
+	size    int // bytes of the outputs that the host's credit counts
+}
+
+// weight is what the answer takes of a frame, at most.
+func (a *answer) weight() int {
+	n := columns + len(a.verdict.Class) + len(a.verdict.Text) + a.size
+	for i := range a.outputs {
+		o := &a.outputs[i]
+		n += columns + len(o.Topic) + len(o.Tag) + len(o.ShardingKey)
+	}
+	return n
 }
 
 // settle takes the author's word for one record, and tells whether it is an ack. It takes no lock for a plain one.
@@ -30,11 +54,19 @@ func (l *lane) settle(t *task, err error) bool {
 		t.batch.ack(t.index)
 		return true
 	}
-	v := sdk.VerdictOf(err)
-	a := answer{batch: t.batch, verdict: frame.Verdict{Index: uint32(t.index), Delay: v.Delay, Class: v.Class, Text: v.Text}}
+	a := answer{batch: t.batch}
+	if err == nil {
+		a.outputs, a.size = outputs, outputSize(outputs)
+		if n := a.weight(); n > mostOutputs {
+			err = sdk.WithClass(classOutput, fmt.Errorf("the message's %d outputs take %d bytes, and they may take %d: emit fewer or smaller ones", len(outputs), n, mostOutputs))
+			a.outputs, a.size = nil, 0
+		}
+	}
+	v := l.verdictOf(t, err)
+	a.verdict = frame.Verdict{Index: uint32(t.index), Delay: v.Delay, Class: v.Class, Text: v.Text}
 	switch v.Kind {
 	case sdk.Acked:
-		a.verdict.Kind, a.outputs, a.size = frame.VerdictAck, outputs, outputSize(outputs)
+		a.verdict.Kind = frame.VerdictAck
 	case sdk.Rejected:
 		a.verdict.Kind = frame.VerdictReject
 	default:
@@ -42,6 +74,20 @@ func (l *lane) settle(t *task, err error) bool {
 	}
 	l.answer(a)
 	return v.Kind == sdk.Acked
+}
+
+// verdictOf reads the author's error. That runs code of the author's, as an Error method on a nil pointer that was returned as
+// an error: when it panics, the handler has.
+func (l *lane) verdictOf(t *task, err error) sdk.Verdict {
+	read := func() (v sdk.Verdict, panicked error) {
+		defer l.recovered(t, &panicked)
+		return sdk.VerdictOf(err), nil
+	}
+	v, panicked := read()
+	if panicked != nil {
+		return sdk.VerdictOf(panicked)
+	}
+	return v
 }
 
 // giveBack answers records that the author has not seen.
@@ -59,11 +105,16 @@ func (l *lane) answer(a answer) {
 	l.answersMu.Unlock()
 }
 
+// outputSize is what outputs take of the payload: the host counts the same when it gives credit back.
 func outputSize(outputs []sdk.Output) int {
 	n := 0
 	for i := range outputs {
-		n += len(outputs[i].Body)
-		for k, v := range outputs[i].Properties {
+		o := &outputs[i]
+		n += len(o.Body) + max(0, len(o.Keys)-1)
+		for _, k := range o.Keys {
+			n += len(k)
+		}
+		for k, v := range o.Properties {
 			n += len(k) + len(v) + 2
 		}
 	}
@@ -146,16 +197,21 @@ func (l *lane) collectAnswers() {
 	l.pending = held
 }
 
-// reportBatch sends the news of one batch and returns how many records they answer.
+// reportBatch sends the news of one batch, in several frames when they are many bytes, and returns how many records they
+// answer.
 func (l *lane) reportBatch(b *batch) int {
+	l.beginResults(b)
 	r := &l.results
-	*r = frame.Results{
-		Seq: b.Seq, AckRuns: r.AckRuns[:0], Verdicts: r.Verdicts[:0], Cause: r.Cause[:0],
-		OutputDelay: r.OutputDelay[:0], OutputShardingKey: r.OutputShardingKey[:0],
-	}
-	l.outputs.Reset()
-	n := l.newAcks(b)
-	for _, a := range l.ready[b] {
+	n, size := l.newAcks(b), 0
+	for i := range l.ready[b] {
+		a := &l.ready[b][i]
+		weight := a.weight()
+		if size > 0 && size+weight > frameFull {
+			l.sendResults()
+			l.beginResults(b)
+			size = 0
+		}
+		size += weight
 		n++
 		if a.verdict.Kind == frame.VerdictAck {
 			r.AckRuns = append(r.AckRuns, a.verdict.Index, 1)
@@ -169,10 +225,31 @@ func (l *lane) reportBatch(b *batch) int {
 		return 0
 	}
 	b.open -= n
+	l.sendResults()
+	return n
+}
+
+func (l *lane) beginResults(b *batch) {
+	r := &l.results
+	*r = frame.Results{
+		Seq: b.Seq, AckRuns: r.AckRuns[:0], Verdicts: r.Verdicts[:0], Cause: r.Cause[:0],
+		OutputDelay: r.OutputDelay[:0], OutputShardingKey: r.OutputShardingKey[:0],
+	}
+	l.outputs.Reset()
+}
+
+// sendResults sends what is gathered. Columns that no output uses stay out.
+func (l *lane) sendResults() {
+	r := &l.results
 	r.Outputs = *l.outputs.Records()
+	if !slices.ContainsFunc(r.OutputDelay, func(d time.Duration) bool { return d > 0 }) {
+		r.OutputDelay = r.OutputDelay[:0]
+	}
+	if !slices.ContainsFunc(r.OutputShardingKey, func(key string) bool { return key != "" }) {
+		r.OutputShardingKey = r.OutputShardingKey[:0]
+	}
 	e := frame.EncodeResults(r)
 	l.send(&e)
-	return n
 }
 
 // newAcks turns bits that are new into runs.
@@ -216,7 +293,7 @@ func (l *lane) extend(run [2]uint32, start, count uint32) [2]uint32 {
 	}
 }
 
-func (l *lane) addOutputs(a answer) {
+func (l *lane) addOutputs(a *answer) {
 	r := &l.results
 	for i := range a.outputs {
 		o := &a.outputs[i]

@@ -71,7 +71,7 @@ func (l *lane) runAsync(t *task, s *strand) {
 	var answered atomic.Bool
 	done := func(err error) {
 		if !answered.CompareAndSwap(false, true) {
-			l.logger.ErrorContext(t, "done was called twice for one message; the first call counts", "id", t.batch.messages[t.index].ID())
+			l.logger.ErrorContext(t, "done was called twice for one message; the first call counts", "msg_id", t.batch.messages[t.index].ID())
 			return
 		}
 		l.row.Clear(t.slot, 1)
@@ -80,11 +80,14 @@ func (l *lane) runAsync(t *task, s *strand) {
 		acked := l.settle(t, err)
 		l.touch()
 		if s != nil {
-			l.endTurn(s, !acked)
+			l.endTurn(s, !acked || t.withdrawn.Load()) // as in runStrand
 		}
 	}
 	if err := l.callAsync(t, done); err != nil && !answered.Load() {
 		done(err)
+	}
+	if !answered.Load() && (l.draining.Load() || t.withdrawn.Load()) { // the Flush of that may have looked before it was buffered
+		l.instance.work.Go(func() { l.flushAsync(l.ctx) })
 	}
 }
 

@@ -112,7 +112,8 @@ func newLane(stream grpc.ServerStream, frames border.Frames, open *pluginv1.Open
 		ready: make(map[*batch][]answer),
 	}
 	l.ctx, l.end = context.WithCancel(stream.Context())
-	l.row, _ = page.Row(open.GetLane())
+	row, _ := page.Row(open.GetLane())
+	l.row = row.Of(l.gen)
 	l.async.init(l.row.Slots())
 	l.queue.init(in.spec.Mode)
 	return l
@@ -121,7 +122,7 @@ func newLane(stream grpc.ServerStream, frames border.Frames, open *pluginv1.Open
 // run serves the lane until it is drained, the host goes, or something breaks.
 func (l *lane) run() error {
 	l.row.Begin(l.gen)
-	defer l.row.Begin(0)
+	defer l.row.End()
 	opened := &pluginv1.PluginFrame{F: &pluginv1.PluginFrame_Opened{Opened: &pluginv1.Opened{Credits: uint32(l.credits)}}}
 	if err := l.stream.SendMsg(opened); err != nil {
 		l.end()

@@ -21,7 +21,7 @@ type queue struct {
 }
 
 // strand is the records of one strand that wait for their turn. While a worker has some of them in hand, no other gets more.
-// It is in the map while it is ready or in somebody's hands.
+// It is in the map while it is ready or in somebody's hands, but for number 0: such a record is bound to no other.
 type strand struct {
 	number uint32
 	tasks  []*task
@@ -52,7 +52,9 @@ func (q *queue) put(b *batch) {
 		s := q.strands[number]
 		if s == nil {
 			s = &strand{number: number}
-			q.strands[number] = s
+			if number != 0 { // bound to none: on its own
+				q.strands[number] = s
+			}
 			q.ready = append(q.ready, s)
 		}
 		s.tasks = append(s.tasks, &b.tasks[i])
@@ -161,13 +163,15 @@ func (q *queue) clear() (tasks []*task) {
 			tasks = append(tasks, &waiting[i])
 		}
 	}
-	for _, s := range q.strands {
+	for _, s := range q.ready {
 		tasks = append(tasks, s.tasks...)
 		s.tasks = nil
-	}
-	for _, s := range q.ready {
 		delete(q.strands, s.number)
 	}
 	q.ready = nil
+	for _, s := range q.strands { // in somebody's hands
+		tasks = append(tasks, s.tasks...)
+		s.tasks = nil
+	}
 	return tasks
 }

@@ -15,7 +15,8 @@ import (
 	"github.com/streamd/streamd/internal/border"
 )
 
-// openSockets begins to take the sockets that the host passes, until the process ends; nil when it passes none.
+// openSockets begins to take the sockets that the host passes, until the process ends; nil when it passes none, or when what
+// started the plugin did not hand the descriptor on: lanes go over gRPC then.
 func openSockets(logger *slog.Logger) (*sockets, error) {
 	value := os.Getenv(border.EnvLanesFD)
 	if value == "" {
@@ -24,6 +25,12 @@ func openSockets(logger *slog.Logger) (*sockets, error) {
 	fd, err := strconv.Atoi(value)
 	if err != nil {
 		return nil, fmt.Errorf("reading %s=%q: %w", border.EnvLanesFD, value, err)
+	}
+	// The number may be another file's by now, so it is not touched before it is known to be the socket.
+	if kind, err := syscall.GetsockoptInt(fd, syscall.SOL_SOCKET, syscall.SO_TYPE); err != nil || kind != syscall.SOCK_SEQPACKET {
+		logger.Warn("the host's descriptor for lanes' sockets did not arrive, lanes go over gRPC: does something that starts the plugin close what it inherits?",
+			"variable", border.EnvLanesFD, "descriptor", fd, "error", err)
+		return nil, nil //nolint:nilnil // as when it passes none
 	}
 	control, err := socketOf(fd)
 	if err != nil {

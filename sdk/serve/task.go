@@ -132,5 +132,8 @@ func (b *batch) takeRest() []task {
 	return b.tasks[min(b.next.Swap(n), n):]
 }
 
+// strand is that of a record; 0 = bound to none.
+func (b *batch) strand(i int32) uint32 { return frame.At(b.Records.Strand, int(i)) }
+
 // ordered tells whether strands bind records of the batch.
 func (b *batch) ordered() bool { return len(b.Records.Strand) > 0 }

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/streamd/streamd/internal/frame"
 	"github.com/streamd/streamd/sdk"
 )
 
@@ -106,12 +105,13 @@ func (l *lane) recovered(ctx context.Context, err *error) {
 }
 
 // runStrand handles records in order. After the first that is not acknowledged the rest is given back untouched, also what
-// has arrived meanwhile: it must not overtake.
+// has arrived meanwhile: it must not overtake. One that the host has given up counts as not acknowledged, whatever the
+// author says of it: it comes again.
 func (l *lane) runStrand(slot int, s *strand, tasks []*task) {
 	failed := false
 	for i, t := range tasks {
 		l.remind()
-		if failed = !l.runOne(slot, t); failed {
+		if failed = !l.runOne(slot, t) || t.withdrawn.Load(); failed {
 			l.giveBack(tasks[i+1:]...)
 			break
 		}
@@ -138,10 +138,13 @@ func (l *lane) runBatch(slot int, b *batch) {
 	g := &group{task: task{lane: l, batch: b, index: noRecord}}
 	g.tasks = make([]*task, 0, len(b.tasks))
 	messages := make([]*sdk.Message, 0, len(b.tasks))
+	back := map[uint32]bool{}
 	for i := range b.tasks {
 		t := &b.tasks[i]
-		if l.unwanted(t) {
+		strand := b.strand(t.index)
+		if l.unwanted(t) || back[strand] { // what follows one that is given back must not overtake it
 			l.giveBack(t)
+			back[strand] = strand != 0
 			continue
 		}
 		g.tasks = append(g.tasks, t)
@@ -171,13 +174,13 @@ func (l *lane) callBatch(slot int, g *group, batch *sdk.Batch) {
 	g.end(errAnswered)
 	failed := map[uint32]bool{}
 	for i, t := range g.tasks {
-		strand := frame.At(g.batch.Records.Strand, int(t.index))
-		if failed[strand] && g.batch.ordered() {
+		strand := g.batch.strand(t.index)
+		if failed[strand] {
 			l.giveBack(t) // whatever the author says of it was out of order: it comes again after the one that failed
 			continue
 		}
-		if !l.settle(t, batch.Result(i, err)) {
-			failed[strand] = true
+		if !l.settle(t, batch.Result(i, err)) || t.withdrawn.Load() {
+			failed[strand] = strand != 0
 		}
 	}
 }

@@ -30,7 +30,7 @@ func sendDifferences() []Difference {
 		},
 		{
 			"refusals-in-detail",
-			"Some refusals say more: the limit that was passed, the place where an expression goes wrong. A topic with a negative number of queues and a group name of more than 255 bytes are refused; 5.3.3 takes them.",
+			"Some refusals say more: the limit that was passed, the place where an expression goes wrong. A topic with a negative number of queues, a group name of more than 255 bytes and names with a zero byte are refused; 5.3.3 takes them.",
 			[]string{
 				"admin-group/name of 256", "admin-topic/name of 128", "admin-topic/negative queues",
 				"produce-names/name of 128", "pull/tag that cannot be parsed",

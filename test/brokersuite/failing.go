@@ -38,7 +38,7 @@ func badFrames(s *session) {
 		if _, err := p.conn.Write(append(c.raw, make([]byte, 16)...)); err != nil {
 			s.tb.Fatal(err)
 		}
-		s.note(c.step, p.outcome(5*time.Second))
+		s.note(c.step, p.outcome(callTimeout))
 	}
 	s.ask("others go on", wire.ReqGetConsumerList, fields{"consumerGroup": s.name("G")}, nil)
 }

@@ -82,6 +82,7 @@ func produceRefused(s *session) {
 	readOnly := s.topic("readonly", 1, fields{"perm": 4})
 	s.ask("read-only topic", wire.ReqSendMessageV2, sendFields(readOnly, 0, properties("UNIQ_KEY", "u6")), []byte("x"))
 	s.ask("any queue", wire.ReqSendMessageV2, base.with(fields{"e": -1, "i": properties("UNIQ_KEY", "u7")}), []byte("any"))
+	s.shown(topic, 0, 4)
 	s.ask("end", wire.ReqGetMaxOffset, fields{"topic": topic, "queueId": 0}, nil)
 }
 

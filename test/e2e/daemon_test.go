@@ -120,6 +120,7 @@ func (d *daemon) refuses(words ...string) {
 // reread writes the config anew, has it read, and returns the log's line about it.
 func (d *daemon) reread() string {
 	d.t.Helper()
+	d.says(`"msg":"started"`) // before, a reload is refused
 	d.write("")
 	before := strings.Count(d.text(), `"reload `)
 	d.signal(syscall.SIGHUP)
@@ -173,9 +174,11 @@ type status struct {
 		Holds    []hold            `json:"holds"`
 		Counters map[string]uint64 `json:"counters"`
 		Queues   []struct {
-			Topic    string `json:"topic"`
-			InFlight int    `json:"in_flight"`
-			Hold     *hold  `json:"hold"`
+			Topic     string `json:"topic"`
+			Committed int64  `json:"committed"`
+			Safe      int64  `json:"safe"`
+			InFlight  int    `json:"in_flight"`
+			Hold      *hold  `json:"hold"`
 		} `json:"queues"`
 	} `json:"streams"`
 	Plugins []struct {
@@ -233,6 +236,27 @@ func (d *daemon) status() (st status, ok bool) {
 		d.t.Fatalf("%v: %s", err, text)
 	}
 	return st, true
+}
+
+// confirmed waits until streamd knows that the broker has what it committed, which is later than the broker knows it.
+func (d *daemon) confirmed() {
+	d.t.Helper()
+	d.until("all that was committed is confirmed", func() (bool, string) {
+		st, ok := d.status()
+		if !ok {
+			return false, "no status"
+		}
+		seen := 0
+		for _, s := range st.Streams {
+			for _, q := range s.Queues {
+				if q.Committed < 0 || q.Committed != q.Safe {
+					return false, fmt.Sprintf("%+v", q)
+				}
+				seen++
+			}
+		}
+		return seen > 0, fmt.Sprintf("%d queues", seen)
+	})
 }
 
 // holds waits until the status gives a reason for what a stream, one of its queues, or the start waits for.
@@ -299,22 +323,15 @@ type groupStatus struct {
 			State string `json:"state"`
 		} `json:"plugins"`
 	} `json:"members"`
-	Queues []struct {
-		Topic    string   `json:"topic"`
-		State    string   `json:"state"`
-		Owners   []string `json:"owners"`
-		Why      string   `json:"why"`
-		InFlight int      `json:"in_flight"`
-	} `json:"queues"`
+	Queues []queueStatus `json:"queues"`
 }
 
-func (s *stream) groupStatus() groupStatus {
-	s.t.Helper()
-	g, said := s.groupStatusNow()
-	if g == nil {
-		s.t.Fatalf("group status: %s", said)
-	}
-	return *g
+type queueStatus struct {
+	Topic    string   `json:"topic"`
+	State    string   `json:"state"`
+	Owners   []string `json:"owners"`
+	Why      string   `json:"why"`
+	InFlight int      `json:"in_flight"`
 }
 
 // groupStatusNow is nil while no broker knows the group; said is what the command printed.
@@ -330,26 +347,36 @@ func (s *stream) groupStatusNow() (g *groupStatus, said string) {
 	return g, out
 }
 
-// pid is the plugin's process as `group status -o json` shows it.
-func (s *stream) pid() int {
+// pid waits until `group status -o json` shows the plugin's process.
+func (s *stream) pid() (pid int) {
 	s.t.Helper()
-	for _, m := range s.groupStatus().Members {
-		for _, p := range m.Plugins {
-			if p.Name == s.name && p.PID > 0 {
-				return p.PID
+	s.until("group status shows the process of plugin "+s.name, func() (bool, string) {
+		g, said := s.groupStatusNow()
+		if g == nil {
+			return false, said
+		}
+		for _, m := range g.Members {
+			for _, p := range m.Plugins {
+				if p.Name == s.name && p.PID > 0 {
+					pid = p.PID
+				}
 			}
 		}
-	}
-	s.t.Fatalf("group status shows no process of plugin %s", s.name)
-	return 0
+		return pid > 0, said
+	})
+	return pid
 }
 
 // why waits until `group status` gives a reason for a queue of the stream.
 func (s *stream) why(words ...string) {
 	s.t.Helper()
 	s.until(fmt.Sprintf("group status says %q", words), func() (bool, string) {
+		g, said := s.groupStatusNow()
+		if g == nil {
+			return false, said
+		}
 		var all []string
-		for _, q := range s.groupStatus().Queues {
+		for _, q := range g.Queues {
 			if q.Why != "" {
 				all = append(all, q.Why)
 			}

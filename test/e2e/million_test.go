@@ -118,7 +118,7 @@ func (p *brokerProcess) fill(due time.Time) {
 func TestBroker_restartsWithAMillionMessages(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
-	p := &brokerProcess{t: t, addr: freeAddress(t), dir: s.path("data"), log: s.path("broker.log")}
+	p := &brokerProcess{t: t, addr: freeAddress(t, 0), dir: s.path("data"), log: s.path("broker.log")}
 	p.start()
 	p.stop()
 	began := time.Now()
@@ -220,10 +220,11 @@ func patient(t *testing.T) context.Context {
 	return within(t, patience)
 }
 
-// freeAddress is one of the loopback that is free now and that no outgoing connection takes.
-func freeAddress(t *testing.T) string {
+// freeAddress is one of the loopback that is free now and that no outgoing connection takes. Each test that needs one has
+// another n, below 4, so that no two get the same.
+func freeAddress(t *testing.T, n int) string {
 	t.Helper()
-	for port := 9000 + os.Getpid()%20000; ; port++ {
+	for port := 10_000 + 4*(os.Getpid()%4000) + n; ; port += 4 {
 		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
 		if err == nil {
 			_ = l.Close() // only probed

@@ -99,8 +99,8 @@ func TestPlugin_answersAfterTheDeadline(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
 	b := s.newBroker()
-	bad := s.witness("bad", b, ", deadline: 1s")
-	bad.feed("deaf 3500 x")
+	bad := s.witness("bad", b, ", deadline: 5s") // all others keep it on a busy machine too
+	bad.feed("deaf 7500 x")
 	bad.feed(numbered("ok", 50)...)
 	d := s.run(1)
 	bad.handles(numbered("ok", 50)...)
@@ -109,11 +109,11 @@ func TestPlugin_answersAfterTheDeadline(t *testing.T) {
 		return n == 1, fmt.Sprint(n)
 	})
 	s.until("the second attempt", func() (bool, string) {
-		return bad.acked()["deaf 3500 x"] == 2, fmt.Sprint(bad.acked()["deaf 3500 x"]) // late, and in time
+		return bad.acked()["deaf 7500 x"] == 2, fmt.Sprint(bad.acked()["deaf 7500 x"]) // late, and in time
 	})
 	bad.settles()
 	retries := b.Messages(wire.RetryTopic(bad.group()))
-	if len(retries) != 1 || string(retries[0].Body) != "deaf 3500 x" {
+	if len(retries) != 1 || string(retries[0].Body) != "deaf 7500 x" {
 		t.Errorf("%d retries, want one", len(retries))
 	}
 	if dead := b.DeadLetters(bad.group()); len(dead) != 0 {

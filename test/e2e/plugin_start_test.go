@@ -3,6 +3,7 @@ package e2e_test
 import (
 	"fmt"
 	"os"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -58,6 +59,34 @@ func TestPlugin_doesNotStart(t *testing.T) {
 	d.stop()
 }
 
+// A plugin that ends at its start has an open breaker. What it wanted is there, and a reload of the same config tries it at
+// once: a try that waited for its time would find the breaker still open.
+func TestPlugin_isTriedByAReload(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	bad := s.witness("bad", s.newBroker(), "")
+	license, program := s.path("license"), s.path("licensed")
+	script := fmt.Sprintf("#!/bin/sh\n[ -e %s ] || exit 9\nexec %s\n", license, built.witness)
+	if err := os.WriteFile(program, []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	bad.plugin = fmt.Sprintf("command: [%q]", program)
+	bad.feed(numbered("ok", 10)...)
+	d := s.run(1)
+	d.process("bad", "has an open breaker", func(p pluginProcess) bool { return p.State == "failed" && p.BreakerOpen })
+	d.says(`"started"`) // before, a reload is refused
+	s.save(license, "")
+	d.signal(syscall.SIGHUP)
+	d.says("reload: the config is unchanged")
+	if p := d.process("bad", "is ready", func(p pluginProcess) bool { return p.State == "ready" }); p.BreakerOpen {
+		t.Errorf("it was tried only when its time had come: %+v", p)
+	}
+	bad.handles(bad.bodies...)
+	bad.settles()
+	bad.once()
+	d.stop()
+}
+
 // What a plugin writes on its pipes blocks nobody and breaks nothing.
 func TestPlugin_writesWhatItWants(t *testing.T) {
 	t.Parallel()
@@ -105,7 +134,7 @@ func TestStreamd_stopsWithoutPlugins(t *testing.T) {
 	s := newStage(t)
 	st := s.faulty("hangs", s.newBroker(), "hangs")
 	st.feed("ok")
-	d := s.run(1)
+	d := s.start(1, s.write("shutdown_timeout: 25s\n"))
 	d.holds("hangs", "plugin_down")
 	begin := time.Now()
 	d.stop()

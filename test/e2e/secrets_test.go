@@ -82,11 +82,13 @@ func TestSecrets(t *testing.T) {
 		}
 		found[name] = string(out)
 	}
-	records := x.broker.Messages("STREAMD_FAILURES")
-	for _, m := range records {
-		found["failure records"] += string(m.Body)
-	}
-	contains(t, found["failure records"], "cannot log in with")
+	s.until("the failure record of the failed attempt", func() (bool, string) {
+		found["failure records"] = ""
+		for _, m := range x.broker.Messages("STREAMD_FAILURES") {
+			found["failure records"] += string(m.Body)
+		}
+		return strings.Contains(found["failure records"], "cannot log in with"), found["failure records"]
+	})
 	s.until("the spans of the failed attempt", func() (bool, string) { return strings.Contains(spans.String(), "cannot log in with"), "" })
 	found["spans"] = spans.String()
 	d.signal(syscall.SIGABRT) // a crash: Go prints its stacks

@@ -140,6 +140,9 @@ func (s *stage) write(top string) string {
 		fmt.Fprintf(&b, "  - {name: %s, broker: %s, group: %s, subscribe: [{topic: %s}], start_from: first, handler: %s%s}\n",
 			x.name, x.broker.Name(), x.group(), x.topic(), x.name, x.extra)
 	}
+	if !strings.Contains(top, "shutdown_timeout") {
+		top += "shutdown_timeout: 3m\n" // as long as a test waits for a clean stop
+	}
 	b.WriteString("admin: {listen: \"127.0.0.1:0\"}\n" + top)
 	path := s.path("streamd.yaml")
 	s.save(path, b.String())

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -21,17 +20,10 @@ type probes struct {
 	address string
 }
 
-// health gives the stage's next daemon a health listener.
-func (s *stage) health() (probes, string) {
+// health gives the stage's next daemons a health listener; n as freeAddress has it.
+func (s *stage) health(n int) (probes, string) {
 	s.t.Helper()
-	l, err := (&net.ListenConfig{}).Listen(s.t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	address := l.Addr().String()
-	if err := l.Close(); err != nil {
-		s.t.Fatal(err)
-	}
+	address := freeAddress(s.t, n)
 	return probes{s.t, address}, fmt.Sprintf("health: {listen: %q}\n", address)
 }
 
@@ -79,7 +71,7 @@ func TestProbes_duringADrain(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
 	st := s.witness("orders", s.newBroker(), "")
-	p, health := s.health()
+	p, health := s.health(1)
 	d := s.start(1, s.write(health))
 	s.ready(p)
 	p.want("/livez", http.StatusOK)
@@ -115,7 +107,7 @@ func TestProbes_afterAHandlerFailedForGood(t *testing.T) {
 		t.Fatal(err)
 	}
 	bad.plugin = fmt.Sprintf("command: [%q]", binary)
-	p, health := s.health()
+	p, health := s.health(2)
 	path := s.write(health)
 	d := s.start(1, path)
 	s.ready(p)
@@ -247,6 +239,7 @@ func TestStop_brokerGoneAndNothingAtWork(t *testing.T) {
 	d := s.run(1)
 	st.goesOn("before")
 	st.settles()
+	d.confirmed()
 	address := st.broker.Address()
 	if err := st.broker.Stop(); err != nil {
 		t.Fatal(err)

@@ -3,7 +3,6 @@ package e2e_test
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
 )
 
@@ -42,21 +41,19 @@ func TestStrategy_fails(t *testing.T) {
 		st.unburned()
 	}
 	for _, st := range all {
-		owners := owners(st)
-		if len(owners) == 0 {
-			t.Errorf("stream %s: no queue has an owner", st.name)
-		}
+		st.isOwned()
 	}
 	second.stop()
 	first.stop()
 }
 
-// owners lists the queues' states as `group status` tells them.
-func owners(s *stream) (states []string) {
-	for _, q := range s.groupStatus().Queues {
-		if q.Topic == s.topic() && !slices.Contains([]string{"unowned", "unknown"}, q.State) {
-			states = append(states, strings.Join([]string{q.Topic, q.State}, " "))
-		}
-	}
-	return states
+// isOwned waits until `group status` tells that a queue has an owner.
+func (s *stream) isOwned() {
+	s.t.Helper()
+	s.until("a queue of stream "+s.name+" has an owner", func() (bool, string) {
+		g, said := s.groupStatusNow()
+		return g != nil && slices.ContainsFunc(g.Queues, func(q queueStatus) bool {
+			return q.Topic == s.topic() && !slices.Contains([]string{"unowned", "unknown"}, q.State)
+		}), said
+	})
 }

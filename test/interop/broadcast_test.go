@@ -16,8 +16,7 @@ func TestBroadcasting_withJava(t *testing.T) {
 	p := mainCluster(t)
 	const n, queues = 300, 4
 	topic, group := p.topic(t, "Broadcast", queues), "broadcast"
-	java := p.java(t, "Consume", group, topic, "*", "broadcast")
-	waitLine(t, java, line("#ready"))
+	java := p.javaReady(t, "Consume", group, topic, "*", "broadcast")
 	all := stream{
 		group: group, topic: topic, keys: "model: broadcasting\non_exhausted: block",
 		env: []string{"STREAMD_MEMBER=m1", "STREAMD_STATE_EPHEMERAL=true"}, // the folder of a test is below /tmp

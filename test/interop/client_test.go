@@ -143,6 +143,15 @@ func byText(t *testing.T, ms []stored) map[string]stored {
 	return m
 }
 
+// visible waits until a queue ends at an offset: a broker shows messages a moment after it stored them.
+func visible(t *testing.T, c *rocketmq.Client, q sdk.Queue, end int64) {
+	t.Helper()
+	until(t, time.Minute, fmt.Sprintf("%s to end at %d", q, end), func() (bool, string) {
+		at, err := c.MaxOffset(t.Context(), q)
+		return err == nil && at >= end, fmt.Sprint(at, err)
+	})
+}
+
 // topic makes a topic that no other test uses.
 func (p *place) topic(t *testing.T, name string, queues int) string {
 	t.Helper()

@@ -21,26 +21,26 @@ import (
 // lets them do the same on the embedded broker: it supports each code, and what they report is the same.
 func TestCodes(t *testing.T) {
 	t.Parallel()
-	real, embedded := realSite(t), embeddedSite(t)
+	genuine, embedded := realSite(t), embeddedSite(t)
 	var both sync.WaitGroup
-	for _, s := range []*site{real, embedded} {
+	for _, s := range []*site{genuine, embedded} {
 		both.Go(func() { s.work(t) })
 	}
 	both.Wait()
 	if t.Failed() {
 		return
 	}
-	checkCodes(t, real.recording)
+	checkCodes(t, genuine.recording)
 	for _, refused := range embedded.recording.refusals() {
 		t.Errorf("the embedded broker does not support %d %v, which %s sent", refused.Code, refused.Code, refused.Client)
 	}
-	for _, sent := range real.recording.codes() {
+	for _, sent := range genuine.recording.codes() {
 		if _, ok := embedded.recording.sent[sent]; !ok {
 			t.Errorf("%s sent %d %v to the real broker, but not to the embedded one", sent.Client, sent.Code, sent.Code)
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(real.outcomes)) {
-		if want, got := real.outcomes[name], embedded.outcomes[name]; want != got && otherwise()[name] == "" {
+	for _, name := range slices.Sorted(maps.Keys(genuine.outcomes)) {
+		if want, got := genuine.outcomes[name], embedded.outcomes[name]; want != got && otherwise()[name] == "" {
 			t.Errorf("%s\n  real     %s\n  embedded %s", name, want, got)
 		}
 	}
@@ -95,7 +95,7 @@ func realSite(t *testing.T) *site {
 
 func embeddedSite(t *testing.T) *site {
 	t.Helper()
-	port, err := cluster.FreePort()
+	port, err := cluster.FreePort(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,7 +108,7 @@ func embeddedSite(t *testing.T) *site {
 func startEmbedded(t *testing.T, listen, advertise string, more ...string) *cluster.Process {
 	t.Helper()
 	args := append([]string{"broker", "--listen", listen, "--advertise", advertise, "--delay-levels", strings.Join(delayLevels(), ",")}, more...)
-	b, err := cluster.Start("streamd broker", exec.Command(built(t, shared.streamd), args...)) //nolint:noctx // ended by the test
+	b, err := cluster.Start("streamd broker", exec.Command(built(t, shared.streamd), args...)) // ended by the test
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -158,11 +158,11 @@ func (s *site) work(t *testing.T) {
 	}
 	var peers sync.WaitGroup
 	peers.Go(func() {
-		s.peer(t, ctx, "java", func() (*cluster.Process, error) { return s.tools.Java(ctx, "Workout", s.nameServer, "Work") })
+		s.peer(ctx, t, "java", func() (*cluster.Process, error) { return s.tools.Java(ctx, "Workout", s.nameServer, "Work") })
 	})
 	peers.Go(func() {
-		s.peer(t, ctx, "go", func() (*cluster.Process, error) {
-			return cluster.Start("gopeer", exec.Command(s.goPeer, "workout", s.nameServer, s.broker, "GoWork")) //nolint:noctx // ended below
+		s.peer(ctx, t, "go", func() (*cluster.Process, error) {
+			return cluster.Start("gopeer", exec.Command(s.goPeer, "workout", s.nameServer, s.broker, "GoWork")) // ended below
 		})
 	})
 	peers.Wait()
@@ -170,7 +170,7 @@ func (s *site) work(t *testing.T) {
 }
 
 // peer runs a client's workout and keeps its outcomes.
-func (s *site) peer(t *testing.T, ctx context.Context, name string, start func() (*cluster.Process, error)) {
+func (s *site) peer(ctx context.Context, t *testing.T, name string, start func() (*cluster.Process, error)) {
 	p, err := start()
 	if err != nil {
 		t.Error(err)

@@ -31,36 +31,33 @@ func TestDemo(t *testing.T) {
 		}
 	}
 	temp := t.TempDir()
-	cmd := exec.Command(built(t, binary(bin, "demo", "./cmd/demo")), "-bin", bin, "-for", "20s") //nolint:noctx // ended below
+	cmd := exec.Command(built(t, binary(bin, "demo", "./cmd/demo")), "-bin", bin) // ended below
 	cmd.Env = append(os.Environ(), "TMPDIR="+temp)
 	demo, err := cluster.Start("demo", cmd)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(demo.Kill)
-	select {
-	case <-demo.Done():
-	case <-within(t, 4*time.Minute).Done():
-		t.Fatalf("the demo did not end:\n%s", strings.Join(demo.Lines(), "\n"))
+	shows := func(what, pattern string) {
+		t.Helper()
+		re := regexp.MustCompile(pattern)
+		until(t, 4*time.Minute, "the demo shows "+what, func() (bool, string) {
+			text := strings.Join(demo.Lines(), "\n")
+			return re.MatchString(text), text
+		})
 	}
-	text := strings.Join(demo.Lines(), "\n")
-	if err := demo.Err(); err != nil {
+	shows("the broker's address", `broker +RocketMQ at 127\.0\.0\.1:\d+`)
+	shows("a rebalance", `member +m2 joined: rebalance, 4 queues moved`)
+	shows("a retry", `retry +A-\d+ attempt 1 at m\d "db timeout"`)
+	shows("a retry that is handled", `handled A-\d+ attempt 2`)
+	shows("a dead letter", `dead +A-\d+ attempt 3 "no such customer" → trace [0-9a-f]{32}`)
+	shows("both members at work", `(?s) m1 +Orders .* m2 +Orders `)
+	if err := demo.Stop(4 * time.Minute); err != nil {
 		t.Errorf("the demo ended with %v", err)
 	}
-	for what, pattern := range map[string]string{
-		"the broker's address":    `broker +RocketMQ at 127\.0\.0\.1:\d+`,
-		"a rebalance":             `member +m2 joined: rebalance, 4 queues moved`,
-		"a retry":                 `retry +A-\d+ attempt 1 at m\d "db timeout"`,
-		"a retry that is handled": `handled A-\d+ attempt 2`,
-		"a dead letter":           `dead +A-\d+ attempt 3 "no such customer" → trace [0-9a-f]{32}`,
-		"both members at work":    `(?s) m1 +Orders .* m2 +Orders `,
-		"a clean end":             `drained \d+ in flight in .* · offsets confirmed 8/8 · exit 0`,
-		"no loss":                 `sent [1-9][\d,]* +handled [1-9][\d,]* .* lost 0 +duplicates 0`,
-	} {
-		if !regexp.MustCompile(pattern).MatchString(text) {
-			t.Errorf("the demo does not show %s", what)
-		}
-	}
+	shows("a clean end", `drained \d+ in flight in .* · offsets confirmed 8/8 · exit 0`)
+	shows("no loss", `sent [1-9][\d,]* +handled [1-9][\d,]* .* lost 0 +duplicates 0`)
+	text := strings.Join(demo.Lines(), "\n")
 	if left := processesWith(t, "TMPDIR="+temp); len(left) > 0 {
 		t.Errorf("the demo left processes behind: %q", left)
 	}

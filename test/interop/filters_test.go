@@ -103,8 +103,7 @@ func filterUnlike(t *testing.T, p *place) {
 	topic := p.topic(t, "FilterUnlike", queues)
 	c := newClient(t, p.Addr)
 	m := p.streamd(t, stream{group: group, topic: topic + ", tags: mine"}).ready(t)
-	java := p.java(t, "Consume", group, topic, "theirs")
-	waitLine(t, java, line("#ready"))
+	java := p.javaReady(t, "Consume", group, topic, "theirs")
 	id := strings.Fields(java.Lines()[slices.IndexFunc(java.Lines(), line("#ready"))])[1]
 	g := p.settled(t, group, topic, 2, queues)
 	if !slices.ContainsFunc(g.Notes, func(n string) bool {

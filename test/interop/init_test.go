@@ -17,8 +17,7 @@ func TestInit_fromGroup(t *testing.T) {
 	p := mainCluster(t)
 	topic, group := p.topic(t, "Initiated", 4), "initiated"
 	dir := t.TempDir()
-	java := p.java(t, "Member", group, topic, filepath.Join(dir, "ledger"), "queue")
-	waitLine(t, java, line("#ready"))
+	java := p.javaReady(t, "Member", group, topic, filepath.Join(dir, "ledger"), "queue")
 	p.settled(t, group, topic, 1, 4)
 
 	file := filepath.Join(dir, "streamd.yaml")
@@ -46,7 +45,7 @@ func TestInit_fromGroup(t *testing.T) {
 	if err := os.WriteFile(file, []byte(ready), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	process, err := cluster.Start("streamd "+group, exec.Command(built(t, shared.streamd), "run", "-c", file)) //nolint:noctx // ended by the test
+	process, err := cluster.Start("streamd "+group, exec.Command(built(t, shared.streamd), "run", "-c", file)) // ended by the test
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,7 +26,7 @@ func TestLedger_embeddedBroker(t *testing.T) {
 }
 
 func ledgerEmbedded(t *testing.T, flush string, kills int) {
-	port, err := cluster.FreePort()
+	port, err := cluster.FreePort(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +42,7 @@ func ledgerEmbedded(t *testing.T, flush string, kills int) {
 	l := newLoop(t, &place{Cluster: tools}, "Embedded"+flush, 1)
 	l.ready(l.member(1))
 	clients := []*cluster.Process{l.javaClient(), l.goClient()}
-	l.feeders = []*cluster.Process{l.java("Feed", l.topic(), "java", "50"), l.p.goPeer(t, "feed", l.topic(), "go", "50")}
+	l.feeders = []*cluster.Process{l.p.javaReady(t, "Feed", l.topic(), "java", "50"), l.p.goPeer(t, "feed", l.topic(), "go", "50")}
 	for range kills {
 		l.feeding()
 		l.busy("any", 3, func(ledger.Entry) bool { return true })
@@ -118,31 +118,12 @@ func toolsOf(t *testing.T, nameServer string) *place {
 
 func (l *loop) javaClient() *cluster.Process {
 	l.t.Helper()
-	return l.java("Consume", "java-"+l.group(), l.topic(), "*")
-}
-
-// java starts a Java client, again when it fails its start: it does when its first requests take longer than it waits, and
-// whoever runs it starts it again.
-func (l *loop) java(class string, args ...string) *cluster.Process {
-	l.t.Helper()
-	for try := 1; ; try++ {
-		c := l.p.java(l.t, class, args...)
-		said, err := c.WaitLine(within(l.t, 2*time.Minute), func(s string) bool {
-			return strings.HasPrefix(s, "#ready") || strings.HasPrefix(s, "Exception in thread")
-		})
-		if err == nil && strings.HasPrefix(said, "#ready") {
-			return c
-		}
-		c.Kill()
-		if try == 3 {
-			l.t.Fatalf("%s does not start: %q, %v; it said:\n%s", class, said, err, strings.Join(c.Lines(), "\n"))
-		}
-	}
+	return l.p.javaReady(l.t, "Consume", "java-"+l.group(), l.topic(), "*")
 }
 
 func (l *loop) goClient() *cluster.Process {
 	l.t.Helper()
-	p, err := cluster.Start("gopeer", exec.Command(built(l.t, shared.goPeer), "consume", l.p.Addr, "go-"+l.group(), l.topic(), "*")) //nolint:noctx // ended by the test
+	p, err := cluster.Start("gopeer", exec.Command(built(l.t, shared.goPeer), "consume", l.p.Addr, "go-"+l.group(), l.topic(), "*")) // ended by the test
 	if err != nil {
 		l.t.Fatal(err)
 	}

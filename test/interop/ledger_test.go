@@ -1,6 +1,7 @@
 package interop
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -60,6 +61,7 @@ type loop struct {
 	feeders   []*cluster.Process // official clients that produce too
 	members   map[int]*cluster.Process
 	kills     []ledger.Kill
+	ledger    ledger.Reader
 }
 
 func newLoop(t *testing.T, p *place, name string, plugins int) *loop {
@@ -136,7 +138,7 @@ func (l *loop) member(n int) *cluster.Process {
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		l.t.Fatal(err)
 	}
-	cmd := exec.Command(built(l.t, shared.streamd), "run", "-c", config) //nolint:noctx // ended by the test
+	cmd := exec.Command(built(l.t, shared.streamd), "run", "-c", config) // ended by the test
 	m, err := cluster.Start(fmt.Sprint("streamd ", n), cmd)
 	if err != nil {
 		l.t.Fatal(err)
@@ -178,7 +180,7 @@ func (l *loop) load() {
 	if err := os.WriteFile(file, []byte(strings.Join(bodies, "\n")+"\n"), 0o600); err != nil {
 		l.t.Fatal(err)
 	}
-	cmd := exec.Command(built(l.t, shared.streamd), "produce", "-n", l.p.Addr, "--topic", l.topic(), "--file", file, //nolint:noctx // ended by the test
+	cmd := exec.Command(built(l.t, shared.streamd), "produce", "-n", l.p.Addr, "--topic", l.topic(), "--file", file, // ended by the test
 		"--rate", fmt.Sprint(l.rate), "--in-flight", "8", "--retry-for", "90s", "-o", "json")
 	p, err := cluster.Start(fmt.Sprint("producer ", round), cmd)
 	if err != nil {
@@ -231,7 +233,7 @@ func (l *loop) sent() (bodies []string) {
 
 func (l *loop) entries() []ledger.Entry {
 	l.t.Helper()
-	e, err := ledger.Read(l.file())
+	e, err := l.ledger.Read(l.file())
 	if err != nil {
 		l.t.Fatal(err)
 	}
@@ -256,49 +258,79 @@ func (l *loop) busy(what string, least int, ok func(ledger.Entry) bool) {
 }
 
 // catch stops the plugin processes that ok accepts deliveries of while they have some in hand: between a look at the ledger
-// and a kill they might end them all. A stopped process can be killed.
+// and a kill they might end them all. A stopped process can be killed. They are stopped first and looked at then: a look takes
+// longer than a delivery, and so may a stop on a busy machine.
 func (l *loop) catch(what string, ok func(ledger.Entry) bool) {
 	l.t.Helper()
-	for {
-		l.busy(what, l.least, ok)
+	until(l.t, 3*time.Minute, "work in flight: "+what, func() (bool, string) {
+		l.load()
 		l.signal(syscall.SIGSTOP, ok)
-		if slices.ContainsFunc(ledger.InFlight(l.entries()), ok) {
-			return
+		l.standing(ok)
+		e := l.entries()
+		if slices.ContainsFunc(ledger.InFlight(e), ok) {
+			return true, ""
 		}
 		l.signal(syscall.SIGCONT, ok)
-	}
+		return false, fmt.Sprintf("none in flight, %d entries", len(e))
+	})
 }
 
 // signal sends a signal to all processes that ok accepts deliveries of.
 func (l *loop) signal(sig syscall.Signal, ok func(ledger.Entry) bool) {
 	l.t.Helper()
-	pids := map[int]bool{}
-	for _, e := range l.entries() {
-		if ok(e) {
-			pids[e.PID] = true
-		}
-	}
-	for pid := range pids {
+	for pid := range l.handling(ok) {
 		_ = syscall.Kill(pid, sig) // one that has ended has nothing in hand
 	}
 }
 
-// committed reads what the broker has stored for the group.
-func (l *loop) committed() map[string]int64 {
+// standing waits until every thread of these processes stands still.
+func (l *loop) standing(ok func(ledger.Entry) bool) {
 	l.t.Helper()
-	ctx := within(l.t, 30*time.Second)
+	until(l.t, time.Minute, "the processes stand still", func() (bool, string) {
+		for pid := range l.handling(ok) {
+			threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
+			if err != nil {
+				return false, err.Error()
+			}
+			for _, path := range threads {
+				text, err := os.ReadFile(path)
+				if at := bytes.LastIndexByte(text, ')'); err == nil && at >= 0 && !slices.Contains([]byte("TtZX"), text[at+2]) {
+					return false, string(text)
+				}
+			}
+		}
+		return true, ""
+	})
+}
+
+// handling are the processes that ok accepts deliveries of.
+func (l *loop) handling(ok func(ledger.Entry) bool) map[int]bool {
+	l.t.Helper()
+	pids := map[int]bool{}
+	for _, e := range l.entries() {
+		if !pids[e.PID] && ok(e) {
+			pids[e.PID] = true
+		}
+	}
+	return pids
+}
+
+// committed reads what the broker has stored for a group.
+func committed(t *testing.T, c *rocketmq.Client, group, own string) map[string]int64 {
+	t.Helper()
+	ctx := within(t, 30*time.Second)
 	all := map[string]int64{}
-	for _, topic := range []string{l.topic(), wire.RetryTopic(l.group())} {
-		qs, err := l.client.Queues(ctx, topic)
+	for _, topic := range []string{own, wire.RetryTopic(group)} {
+		qs, err := c.Queues(ctx, topic)
 		if err != nil {
-			l.t.Fatal(err)
+			t.Fatal(err)
 		}
 		for _, q := range qs {
-			offset, ok, err := l.client.Committed(ctx, l.group(), q)
+			offset, ok, err := c.Committed(ctx, group, q)
 			if err != nil {
-				l.t.Fatal(err)
+				t.Fatal(err)
 			}
-			if name := q.String(); ok && topic == l.topic() {
+			if name := q.String(); ok && topic == own {
 				all[name] = offset
 			} else if ok {
 				all[ledger.RetryQueue(q.Broker, q.ID)] = offset
@@ -445,9 +477,9 @@ func (l *loop) killMember(n int) {
 	l.t.Helper()
 	m := l.members[n]
 	l.busy(m.Name, l.least, func(e ledger.Entry) bool { return e.Host == m.PID() })
-	committed := l.committed()
+	offsets := committed(l.t, l.client, l.group(), l.topic())
 	l.catch(m.Name, func(e ledger.Entry) bool { return e.Host == m.PID() })
-	k := ledger.Kill{What: fmt.Sprintf("%s (%d)", m.Name, m.PID()), At: time.Now().UnixNano(), Host: m.PID(), Committed: committed}
+	k := ledger.Kill{What: fmt.Sprintf("%s (%d)", m.Name, m.PID()), At: time.Now().UnixNano(), Host: m.PID(), Committed: offsets}
 	if err := m.Signal(syscall.SIGKILL); err != nil {
 		l.t.Fatal(err)
 	}

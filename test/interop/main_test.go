@@ -68,8 +68,11 @@ func run(m *testing.M) int {
 
 // quickRetries are broker settings under which a retry takes a second: level 3 is the first one's (Java's 3 + retries so far).
 // Producers are asked about open transactions soon, and there is a topic for RocketMQ's own trace.
+// What ended a transaction is noted at once: by default 5.x takes 3 s, and may ask again meanwhile.
 func quickRetries() map[string]string {
-	return map[string]string{"messageDelayLevel": strings.Join(delayLevels(), " "), "transactionCheckInterval": "3000", "traceTopicEnable": "true"}
+	return map[string]string{
+		"messageDelayLevel": strings.Join(delayLevels(), " "), "transactionCheckInterval": "3000", "transactionOpBatchInterval": "100", "traceTopicEnable": "true",
+	}
 }
 
 func delayLevels() []string {
@@ -122,7 +125,7 @@ func newPlace(t *testing.T, o cluster.Options) *place {
 func binary(dir, name, pkg string) func() (string, error) {
 	return sync.OnceValues(func() (string, error) {
 		path := filepath.Join(dir, name)
-		cmd := exec.Command("go", "build", "-o", path, pkg) //nolint:noctx // ends by itself
+		cmd := exec.Command("go", "build", "-o", path, pkg) // ends by itself
 		if strings.HasPrefix(pkg, "../..") {
 			cmd.Dir, cmd.Args[4] = cluster.Root(), "./"+strings.TrimPrefix(pkg, "../../")
 		}
@@ -150,9 +153,13 @@ func within(t *testing.T, d time.Duration) context.Context {
 	return ctx
 }
 
-// until polls for what no event tells: state of a broker, of a member, of a file.
+// patience is the least that waiting for what has to come gets: a slow machine must not fail a test.
+const patience = 3 * time.Minute
+
+// until polls for what no event tells: state of a broker, of a member, of a file. d is how long it may take, or patience.
 func until(t *testing.T, d time.Duration, what string, ok func() (done bool, state string)) {
 	t.Helper()
+	d = max(d, patience)
 	ctx := within(t, d)
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()

@@ -140,16 +140,12 @@ func (s *site) commands(t *testing.T, ctx context.Context, admin *cluster.Admin)
 		t.Error(err)
 		return
 	}
-	here, err := s.tools.Java(ctx, "Consume", s.nameServer, "here", "Here", "*")
+	here, err := s.tools.JavaReady(ctx, "Consume", s.nameServer, "here", "Here", "*")
 	if err != nil {
 		t.Error(err)
 		return
 	}
 	defer here.Kill()
-	if _, err := here.WaitLine(ctx, func(l string) bool { return strings.HasPrefix(l, "#ready") }); err != nil {
-		t.Error(err)
-		return
-	}
 	message, err := s.someMessage(ctx, t)
 	if err != nil {
 		t.Error(err)
@@ -178,7 +174,8 @@ func (s *site) commands(t *testing.T, ctx context.Context, admin *cluster.Admin)
 
 // someMessage stores a message and waits until it can be found.
 func (s *site) someMessage(ctx context.Context, t *testing.T) (rocketmq.SendResult, error) {
-	c := newClient(t, s.nameServer)
+	t.Helper()
+	c := newClient(t, s.nameServer) //nolint:contextcheck // it is closed when the test's context is over
 	r, err := c.Send(ctx, &rocketmq.OutgoingMessage{Topic: "Work", Body: []byte("found"), Keys: []string{"key-found"}, Tag: "found"})
 	if err != nil {
 		return r, fmt.Errorf("storing a message for the tools: %w", err)

@@ -83,7 +83,7 @@ func TestMessageTrace(t *testing.T) {
 	p := mainCluster(t)
 	topic := p.topic(t, "MsgTrace", 1)
 	c := newClient(t, p.Addr)
-	java := p.java(t, "Trace", "msgtrace-java", topic)
+	java := p.javaReady(t, "Trace", "msgtrace-java", topic)
 	ids := map[string]string{} // by body
 	waitLine(t, java, func(l string) bool {
 		if f := strings.SplitN(l, " ", 3); len(f) == 3 && f[0] == "sent" {
@@ -138,14 +138,14 @@ func TestMessageTrace(t *testing.T) {
 	}
 }
 
-// produceTraced sends a message with keys and a tag by streamd produce, with a trace, and returns its id.
+// produceTraced sends a message with keys and a tag by streamd produce, with a trace, and returns its UNIQ_KEY.
 func (p *place) produceTraced(t *testing.T, topic, body string) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), built(t, shared.streamd), "produce", "-n", p.Addr, "--topic", topic, "--keys", "k1,k2", "--tag", "tag", "--rocketmq-trace", "-o", "json")
 	cmd.Stdin = strings.NewReader(body + "\n")
 	out, err := cmd.CombinedOutput()
 	var sent struct {
-		ID string `json:"msg_id"`
+		ID string `json:"unique_key"`
 	}
 	text, _, _ := strings.Cut(string(out), "\n")
 	if err != nil || json.Unmarshal([]byte(text), &sent) != nil || sent.ID == "" {

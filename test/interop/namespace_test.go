@@ -45,8 +45,7 @@ func TestNamespace_withAJavaMember(t *testing.T) {
 		n := len(readAllNow(t, plain, ns+"%STREAMD_FAILURES"))
 		return n == 2, fmt.Sprint(n)
 	})
-	j := p.java(t, "Secure", "-", "-", ns, "-", topic, output, group, "8")
-	waitLine(t, j, line("#ready"))
+	j := p.javaReady(t, "Secure", "-", "-", ns, "-", topic, output, group, "8")
 	until(t, 2*time.Minute, "both members handled all that Java sent", func() (bool, string) {
 		seen := map[string]bool{}
 		for _, e := range p.entries(t, m) {
@@ -69,7 +68,7 @@ func TestNamespace_withAJavaMember(t *testing.T) {
 		return n == 8, fmt.Sprint(n)
 	})
 	until(t, time.Minute, "a group of two that shares the queues", func() (bool, string) {
-		g := m.groupStatus(t, group)
+		g, err := m.groupStatus(t, group)
 		owners := map[string]int{}
 		for _, q := range g.Queues {
 			if strings.Contains(q.Topic, ns) {
@@ -81,7 +80,7 @@ func TestNamespace_withAJavaMember(t *testing.T) {
 				}
 			}
 		}
-		return len(g.Members) == 2 && len(owners) == 2, asJSON(g)
+		return err == nil && len(g.Members) == 2 && len(owners) == 2, fmt.Sprint(asJSON(g), err)
 	})
 	if out := p.run(t, "consumerProgress", "-g", ns+"%"+group); !strings.Contains(out, ns+"%"+topic) {
 		t.Errorf("mqadmin sees\n%s", out)

@@ -2,6 +2,7 @@ package interop
 
 import (
 	"fmt"
+	"math"
 	"os"
 	"slices"
 	"strings"
@@ -87,7 +88,7 @@ func TestOrder_ofKeys(t *testing.T) {
 		}
 		h := g.Members[0].Heads[0]
 		head = fmt.Sprintf("%s@%d key %s attempt %d blocked %t: %s", h.Queue, h.Offset, h.Key, h.Attempt, h.Blocked, h.Text)
-		return h.Blocked && h.Queue.ID == 0 && h.Key == "red" && h.Attempt == 3 && strings.Contains(h.Text, "the gate is shut"), head
+		return h.Blocked && h.Queue.ID == 0 && h.Key == "red" && h.Attempt >= 3 && strings.Contains(h.Text, "the gate is shut"), head
 	})
 	t.Log("blocked: ", head)
 	if n := ledger.Handled(p.entries(t, first)); n[k.bodies[gated]] != 0 || len(n) != len(k.bodies)-1-9 {
@@ -118,6 +119,7 @@ func TestOrder_ofKeys(t *testing.T) {
 	// A second member takes half of the queues, and later all of them.
 	// What was handled behind the gate, and nothing of another queue, comes again: an offset cannot say "all but this one".
 	behind := happens("a hand-over behind the blocked head", time.Hour)
+	behind.Until = math.MaxInt64 // a hand-over is as late as the first member's stop
 	second := p.streamd(t, stream{group: group, topic: topic, keys: keys, ledger: first.ledger}).ready(t)
 	k.put("third", 6, slow)
 	until(t, time.Minute, "two owners", func() (bool, string) {

@@ -49,8 +49,7 @@ func TestOrder_sharedWithJava(t *testing.T) {
 	keys := "order: queue"
 	first := p.streamd(t, stream{group: group, topic: topic, keys: keys}).ready(t)
 	locked(t, c, p, group, queues, 1)
-	java := p.java(t, "Member", group, topic, first.ledger, "queue")
-	waitLine(t, java, line("#ready"))
+	java := p.javaReady(t, "Member", group, topic, first.ledger, "queue")
 	p.settled(t, group, topic, 2, orderedQueues)
 	locked(t, c, p, group, queues, 2)
 	produce(1)

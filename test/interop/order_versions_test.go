@@ -56,8 +56,7 @@ func orderly(t *testing.T, p *place) (check func()) {
 		if stranger := lockAndUnlock(t, c, group, all); stranger > 0 {
 			t.Errorf("%s after they were taken a stranger got %d of %d locks: they were not renewed", time.Since(since).Round(time.Second), stranger, queues)
 		}
-		java := p.java(t, "Member", group, topic, m.ledger, "queue")
-		waitLine(t, java, line("#ready"))
+		java := p.javaReady(t, "Member", group, topic, m.ledger, "queue")
 		p.settled(t, group, topic, 2, queues)
 		produce(1)
 		m.handled(t, len(produced), time.Minute)

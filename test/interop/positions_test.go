@@ -339,7 +339,7 @@ func (p *place) prefix(t *testing.T, m *member, prefix string, n int) {
 // times waits until n messages were handled as often as they are to be, at least, and wants none of them more often.
 func (p *place) times(t *testing.T, file string, n int, want func(body string) (least, most int)) {
 	t.Helper()
-	entries, err := ledger.Wait(within(t, 90*time.Second), file, func(e []ledger.Entry) bool {
+	entries, err := ledger.Wait(within(t, patience), file, func(e []ledger.Entry) bool {
 		ok := 0
 		for body, k := range ledger.Handled(e) {
 			if least, _ := want(body); k >= least {

@@ -24,8 +24,13 @@ func TestProof(t *testing.T) {
 			t.Fatal(err)
 		}
 	}, []freeze{
-		{none, "streamd 1", 75 * time.Second}, {none, "streamd 2", 150 * time.Second}, {none, "java 1", 40 * time.Second}, {none, "go", 40 * time.Second},
-		{queue, "streamd 1", 40 * time.Second}, {queue, "streamd 2", 150 * time.Second}, {queue, "java 1", 75 * time.Second},
+		{none, "streamd 1", 75 * time.Second},
+		{none, "streamd 2", 150 * time.Second},
+		{none, "java 1", 40 * time.Second},
+		{none, "go", 40 * time.Second},
+		{queue, "streamd 1", 40 * time.Second},
+		{queue, "streamd 2", 150 * time.Second},
+		{queue, "java 1", 75 * time.Second},
 	})
 }
 
@@ -35,7 +40,7 @@ func TestProof(t *testing.T) {
 // each repeat has a cause that promise 2 names, no two streamd members work on one queue, and order holds where it was promised.
 func TestProof_embedded(t *testing.T) {
 	t.Parallel()
-	port, err := cluster.FreePort()
+	port, err := cluster.FreePort(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -128,7 +128,7 @@ func (p *proof) java(name string) {
 		if err != nil {
 			p.t.Fatal(err)
 		}
-		_, err = m.WaitLine(within(p.t, time.Minute), line("#ready"))
+		_, err = m.WaitLine(within(p.t, 5*time.Minute), line("#ready"))
 		if err == nil {
 			p.peer(name, m)
 			return
@@ -145,7 +145,7 @@ func (p *proof) java(name string) {
 func (p *proof) golang(name string) {
 	p.t.Helper()
 	p.changes()
-	m, err := cluster.Start(name, exec.Command(built(p.t, shared.goPeer), "member", p.p.Addr, p.group(), p.topic(), p.file())) //nolint:noctx // ended by the test
+	m, err := cluster.Start(name, exec.Command(built(p.t, shared.goPeer), "member", p.p.Addr, p.group(), p.topic(), p.file())) // ended by the test
 	if err != nil {
 		p.t.Fatal(err)
 	}

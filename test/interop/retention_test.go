@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/streamd/streamd/internal/rocketmq"
+	"github.com/streamd/streamd/internal/rocketmq/wire"
 	"github.com/streamd/streamd/sdk"
 	"github.com/streamd/streamd/test/interop/cluster"
 	"github.com/streamd/streamd/test/interop/ledger"
@@ -92,18 +93,14 @@ func retained(t *testing.T, p *place) {
 			t.Fatal(err)
 		}
 	}
-	padding := strings.Repeat(" ", 9000)
-	for i := range 400 {
-		send(t, c, &rocketmq.OutgoingMessage{Topic: topic, Body: fmt.Appendf(nil, "ok %d%s", i, padding)})
-	}
+	first, sent := fillFiles(t, c, topic)
 	broker := p.Brokers[0].Addr
 	p.run(t, "updateBrokerConfig", "-b", broker, "-k", "fileReservedTime", "-v", "0")
-	first := map[int32]int64{}
 	until(t, time.Minute, "messages to expire", func() (bool, string) {
 		out := p.run(t, "deleteExpiredCommitLog", "-b", broker)
 		for _, q := range queues {
-			if first[q.ID], err = c.MinOffset(t.Context(), q); err != nil || first[q.ID] == 0 {
-				return false, fmt.Sprint(first, err, out)
+			if low, err := c.MinOffset(t.Context(), q); err != nil || low != first[q.ID] {
+				return false, fmt.Sprint(q, low, first, err, out)
 			}
 		}
 		return true, ""
@@ -113,7 +110,7 @@ func retained(t *testing.T, p *place) {
 		"offset expired": func(t *testing.T, p *place) {
 			m := p.streamd(t, stream{group: "retained-late", topic: topic}).ready(t)
 			p.idle(t, c, "retained-late", topic)
-			checkRead(t, p, m, queues, first)
+			checkRead(t, p, m, queues, first, sent)
 			if n, want := m.counted(t, "expired"), first[0]+first[1]-4; n != uint64(want) { //nolint:gosec // both are small
 				t.Errorf("%d messages are counted as expired, want %d", n, want)
 			}
@@ -122,13 +119,13 @@ func retained(t *testing.T, p *place) {
 		"from the first": func(t *testing.T, p *place) {
 			m := p.streamd(t, stream{group: "retained-first", topic: topic}).ready(t)
 			p.idle(t, c, "retained-first", topic)
-			checkRead(t, p, m, queues, first)
+			checkRead(t, p, m, queues, first, sent)
 			m.stop(t)
 		},
 		"from before the first": func(t *testing.T, p *place) {
 			m := p.streamd(t, stream{group: "retained-time", topic: topic, from: "{timestamp: 2020-01-01T00:00:00Z}"}).ready(t)
 			p.idle(t, c, "retained-time", topic)
-			checkRead(t, p, m, queues, first)
+			checkRead(t, p, m, queues, first, sent)
 			m.stop(t)
 		},
 		"from the last": func(t *testing.T, p *place) {
@@ -158,16 +155,49 @@ func retained(t *testing.T, p *place) {
 						n++
 					}
 				}
-				return n >= 200-int(first[lost[0].ID]), fmt.Sprint(n)
+				return n >= sent-int(first[lost[0].ID]), fmt.Sprint(n)
 			})
-			checkRead(t, p, m, lost, first)
+			checkRead(t, p, m, lost, first, sent)
 			m.stop(t)
 		},
 	})
 }
 
+// fillFiles sends a topic of two queues what fills several files of the broker's log, equally much to each queue, and tells
+// where each of them begins in the last file. The broker drops the others one by one, that one never.
+func fillFiles(t *testing.T, c *rocketmq.Client, topic string) (first map[int32]int64, sent int) {
+	t.Helper()
+	const fileSize, files = 1 << 20, 3
+	padding := strings.Repeat(" ", 9000)
+	first = map[int32]int64{}
+	began := int64(-1)
+	for file := int64(-1); ; sent++ {
+		var at int64
+		for _, q := range []int32{0, 1} {
+			r := send(t, c, &rocketmq.OutgoingMessage{Topic: topic, Body: fmt.Appendf(nil, "ok %d/%d%s", q, sent, padding), Queue: &sdk.Queue{Topic: topic, Broker: "broker-a", ID: q}})
+			var err error
+			if _, at, err = wire.ParseOffsetID(r.OffsetMessageID); err != nil {
+				t.Fatal(err)
+			}
+			if at/fileSize != file {
+				file = at / fileSize
+				clear(first)
+			}
+			if _, ok := first[q]; !ok {
+				first[q] = r.Offset
+			}
+		}
+		if began < 0 {
+			began = at / fileSize
+		}
+		if at/fileSize >= began+files && at%fileSize > fileSize/2 {
+			return first, sent + 1
+		}
+	}
+}
+
 // checkRead checks that a member handled what is left of each queue, all of it, from the first message on.
-func checkRead(t *testing.T, p *place, m *member, queues []sdk.Queue, first map[int32]int64) {
+func checkRead(t *testing.T, p *place, m *member, queues []sdk.Queue, first map[int32]int64, sent int) {
 	t.Helper()
 	low, n := map[string]int64{}, map[string]int{}
 	for _, e := range p.entries(t, m) {
@@ -180,8 +210,8 @@ func checkRead(t *testing.T, p *place, m *member, queues []sdk.Queue, first map[
 		n[e.Queue]++
 	}
 	for _, q := range queues {
-		if got, want := low[q.String()], first[q.ID]; got != want || n[q.String()] != 200-int(want) {
-			t.Errorf("%s was read from %d on, %d deliveries; its first message is at %d of 200", q, got, n[q.String()], want)
+		if got, want := low[q.String()], first[q.ID]; got != want || n[q.String()] != sent-int(want) {
+			t.Errorf("%s was read from %d on, %d deliveries; its first message is at %d of %d", q, got, n[q.String()], want, sent)
 		}
 	}
 }

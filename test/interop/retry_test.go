@@ -38,6 +38,12 @@ func TestRetry_countsAndDeadLettersAsRocketMQ(t *testing.T) {
 	m := p.streamd(t, stream{group: group, topic: topic, keys: quickLevels}).ready(t)
 	dead := byText(t, readAll(t, c, "retry-dlq", wire.DLQTopic(group), 3))
 	m.handled(t, 5, 60*time.Second)
+	var failures []failure
+	until(t, time.Minute, "failure records", func() (bool, string) { // what is not stored at the stop goes to the member's file
+		var err error
+		failures, err = readFailures(t, c, group)
+		return err == nil && len(failures) >= 11, fmt.Sprint(len(failures), err)
+	})
 	m.stop(t)
 	entries, err := ledger.Read(m.ledger)
 	if err != nil {
@@ -54,7 +60,7 @@ func TestRetry_countsAndDeadLettersAsRocketMQ(t *testing.T) {
 	checkIdentity(t, entries, sends)
 	checkDelay(t, entries)
 	checkDead(t, group, topic, dead, sends)
-	checkFailures(t, readFailures(t, c, group), sends)
+	checkFailures(t, failures, sends)
 	if left, err := p.lag(t, group); left != 0 || err != nil {
 		t.Errorf("lag after all: %d, %v", left, err)
 	}
@@ -112,25 +118,25 @@ func checkDead(t *testing.T, group, topic string, dead map[string]stored, sends 
 
 // failure is a record of STREAMD_FAILURES as its readers see it.
 type failure struct {
-	Identity, Group, Topic, Verdict, Class, Text, Handler, Plugin, Checksum, Member string
-	UniqueKey                                                                       string `json:"unique_key"`
-	PluginVersion                                                                   string `json:"plugin_version"`
-	Attempt                                                                         int
-	Started, Failed                                                                 time.Time
+	Group, Topic, Verdict, Class, Text, Handler, Plugin, Checksum, Member string
+	MessageID                                                             string `json:"msg_id"`
+	UniqueKey                                                             string `json:"unique_key"`
+	PluginVersion                                                         string `json:"plugin_version"`
+	Attempt                                                               int
+	Started, Failed                                                       time.Time
 }
 
 // readFailures reads the failure records of a group, whatever others are there.
-func readFailures(t *testing.T, c *rocketmq.Client, group string) []failure {
+func readFailures(t *testing.T, c *rocketmq.Client, group string) (all []failure, err error) {
 	t.Helper()
-	var all []failure
 	queues, err := c.Queues(t.Context(), "STREAMD_FAILURES")
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
 	for _, q := range queues {
 		ms, _, err := read(t.Context(), c, "failures-reader", q, 0)
 		if err != nil {
-			t.Fatal(err)
+			return nil, err
 		}
 		for _, m := range ms {
 			var f failure
@@ -142,7 +148,7 @@ func readFailures(t *testing.T, c *rocketmq.Client, group string) []failure {
 			}
 		}
 	}
-	return all
+	return all, nil
 }
 
 func checkFailures(t *testing.T, got []failure, sends map[string]rocketmq.SendResult) {
@@ -153,7 +159,7 @@ func checkFailures(t *testing.T, got []failure, sends map[string]rocketmq.SendRe
 	}
 	records := map[key]failure{}
 	for _, f := range got {
-		records[key{f.Identity, f.Attempt}] = f
+		records[key{f.MessageID, f.Attempt}] = f
 		if f.Plugin != "ledger" || f.PluginVersion != "1.0.0" || f.Handler != "ledger" || f.Member == "" || f.Checksum == "" || f.Failed.Before(f.Started) {
 			t.Errorf("record %+v", f)
 		}

@@ -40,7 +40,7 @@ func TestSecurity_officialClientsOfTheEmbeddedBroker(t *testing.T) {
 	newAuthority(t, "authority of strangers").write(t, strangers)
 	address := keep(t, "--tls-cert", own.cert, "--tls-key", own.key)
 	operator := newClient(t, address, secured(t, own), func(c *rocketmq.Config) {
-		c.Account, c.Sign = "operator", rocketmq.Signer("operator", secSecret)
+		c.Account, c.Sign = func() string { return "operator" }, rocketmq.Signer("operator", secSecret)
 	})
 	p := toolsOver(t, address, own.ca, secSecret)
 	p.admin = p.Admin(t)

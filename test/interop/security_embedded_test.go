@@ -31,7 +31,7 @@ func keep(t *testing.T, more ...string) (address string) {
 	if err := os.WriteFile(rules, []byte(text.String()), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	port, err := cluster.FreePort()
+	port, err := cluster.FreePort(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,7 +54,7 @@ func makeTopics(t *testing.T, operator *rocketmq.Client) {
 // embedded broker answers, so that clients act the same.
 func TestSecurity_embeddedRefusesAsTheRealOne(t *testing.T) {
 	t.Parallel()
-	f := &fortress{place: &place{Cluster: &cluster.Cluster{NameServers: cluster.NameServers{Addr: keep(t)}}}}
+	f := &fortress{own: true, place: &place{Cluster: &cluster.Cluster{NameServers: cluster.NameServers{Addr: keep(t)}}}}
 	makeTopics(t, f.client(t, "operator", secSecret))
 	f.identities(t)
 	f.rights(t)

@@ -21,7 +21,8 @@ import (
 
 // TestSlave_readsOnWhileTheMasterIsAway kills the master of a master and its slave in the middle of a backlog. streamd reads the
 // rest from the slave; what only a master takes (commits, dead letters, outputs) waits and says so, and is made good when the
-// master is back. Nothing is lost, and nobody handles anything twice.
+// master is back. Then the master is gone for good, and its slave takes its place. Nothing is lost, and nobody handles anything
+// twice.
 func TestSlave_readsOnWhileTheMasterIsAway(t *testing.T) {
 	t.Parallel()
 	const n, rejects = 1000, 950 // messages, and which is rejected
@@ -84,6 +85,14 @@ func TestSlave_readsOnWhileTheMasterIsAway(t *testing.T) {
 		})
 	}
 	t.Logf("%s after the master's return everything is stored", time.Since(back).Round(100*time.Millisecond))
+	stored := map[string]bool{} // one whose answer was lost with the master is there twice
+	for _, m := range readAllNow(t, c, outputs) {
+		stored[m.Text] = true
+	}
+	if len(stored) != emitted {
+		t.Errorf("%d of %d outputs are stored", len(stored), emitted)
+	}
+	p.promoted(t, c, master, slave, reads, topic)
 	for _, m := range []*member{reads, emits} {
 		for body, times := range ledger.Handled(p.entries(t, m)) {
 			if times != 1 {
@@ -92,19 +101,52 @@ func TestSlave_readsOnWhileTheMasterIsAway(t *testing.T) {
 		}
 		m.stop(t)
 	}
-	stored := map[string]bool{} // one whose answer was lost with the master is there twice
-	for _, m := range readAllNow(t, c, outputs) {
-		stored[m.Text] = true
-	}
-	if len(stored) != emitted {
-		t.Errorf("%d of %d outputs are stored", len(stored), emitted)
-	}
 }
 
-// replicated waits until the slave has n messages of a topic and gives them to readers: its topics come some seconds later.
-func replicated(t *testing.T, nameServer string, master, slave *cluster.Broker, topic string, n int64) {
+// promoted kills the master once its slave has everything, also the offsets of reads, and makes the slave the master. reads goes on
+// there, and so does the producer c.
+func (p *place) promoted(t *testing.T, c *rocketmq.Client, master, slave *cluster.Broker, reads *member, topic string) {
 	t.Helper()
-	c := newClient(t, nameServer, func(cfg *rocketmq.Config) {
+	const more = 40
+	queues, err := c.Queues(t.Context(), topic)
+	if err != nil {
+		t.Fatal(err)
+	}
+	there := throughSlave(t, p.Addr, master, slave)
+	until(t, time.Minute, "the slave has the offsets", func() (bool, string) {
+		ctx := within(t, 10*time.Second)
+		for _, q := range queues {
+			want, _, err := c.Committed(ctx, "slave-reads", q)
+			got, _, e := there.Committed(ctx, "slave-reads", q)
+			if err != nil || e != nil || got != want {
+				return false, fmt.Sprint(q, " ", got, " of ", want, err, e)
+			}
+		}
+		return true, ""
+	})
+	handled := len(ledger.Handled(p.entries(t, reads)))
+	master.Kill()
+	if err := p.Promote(within(t, 90*time.Second), slave); err != nil {
+		t.Fatal(err)
+	}
+	at := time.Now()
+	until(t, time.Minute, "the producer finds the new master", func() (bool, string) {
+		_, err := c.Send(within(t, 10*time.Second), &rocketmq.OutgoingMessage{Topic: topic, Body: []byte("promoted first")})
+		return err == nil, fmt.Sprint(err)
+	})
+	sendN(t, c, topic, "promoted", more)
+	reads.handled(t, handled+1+more, time.Minute)
+	until(t, time.Minute, "the offsets of slave-reads are stored by the new master", func() (bool, string) {
+		lag, err := p.lag(t, "slave-reads")
+		return err == nil && lag == 0, fmt.Sprint(lag, err)
+	})
+	t.Logf("%s after the slave was made the master everything is handled and stored", time.Since(at).Round(100*time.Millisecond))
+}
+
+// throughSlave is a client that meets the slave where it means the master.
+func throughSlave(t *testing.T, nameServer string, master, slave *cluster.Broker) *rocketmq.Client {
+	t.Helper()
+	return newClient(t, nameServer, func(cfg *rocketmq.Config) {
 		cfg.Dial = func(ctx context.Context, addr string) (net.Conn, error) {
 			if addr == master.Addr {
 				addr = slave.Addr
@@ -112,6 +154,12 @@ func replicated(t *testing.T, nameServer string, master, slave *cluster.Broker, 
 			return remoting.DialTCP(ctx, addr)
 		}
 	})
+}
+
+// replicated waits until the slave has n messages of a topic and gives them to readers: its topics come some seconds later.
+func replicated(t *testing.T, nameServer string, master, slave *cluster.Broker, topic string, n int64) {
+	t.Helper()
+	c := throughSlave(t, nameServer, master, slave)
 	until(t, time.Minute, "the slave has everything", func() (bool, string) {
 		ctx := within(t, 10*time.Second)
 		queues, err := c.Queues(ctx, topic)

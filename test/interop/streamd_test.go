@@ -90,7 +90,7 @@ func (p *place) launch(t *testing.T, s stream) *member {
 	if err := os.WriteFile(m.config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(built(t, shared.streamd), "run", "-c", m.config) //nolint:noctx // ended by the test
+	cmd := exec.Command(built(t, shared.streamd), "run", "-c", m.config) // ended by the test
 	cmd.Env = append(os.Environ(), s.env...)
 	var err error
 	if m.Process, err = cluster.Start("streamd "+s.group, cmd); err != nil {
@@ -200,7 +200,7 @@ func (p *place) settled(t *testing.T, group, topic string, members, queues int) 
 // handled waits until the ledger has n messages that were acknowledged, whatever else is there.
 func (m *member) handled(t *testing.T, n int, limit time.Duration) []ledger.Entry {
 	t.Helper()
-	entries, err := ledger.Wait(within(t, limit), m.ledger, func(e []ledger.Entry) bool { return len(ledger.Handled(e)) >= n })
+	entries, err := ledger.Wait(within(t, max(limit, patience)), m.ledger, func(e []ledger.Entry) bool { return len(ledger.Handled(e)) >= n })
 	if err != nil {
 		t.Fatalf("%v; %d handled of %d", err, len(ledger.Handled(entries)), n)
 	}

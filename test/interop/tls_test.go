@@ -149,8 +149,8 @@ func TestTLS_realBroker(t *testing.T) {
 	readAll(t, operator, "tls-reader", wire.DLQTopic(tlsGroup), 1)
 	readAll(t, operator, "tls-reader", tlsOutput, 2)
 	until(t, time.Minute, "everything settled, as the operator sees it over TLS", func() (bool, string) {
-		g := m.groupStatus(t, tlsGroup)
-		return len(g.Queues) > 0 && g.Lag == 0, asJSON(g)
+		g, err := m.groupStatus(t, tlsGroup)
+		return err == nil && len(g.Queues) > 0 && g.Lag == 0, fmt.Sprint(asJSON(g), err)
 	})
 
 	p.restart(t, func() {

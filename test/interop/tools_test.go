@@ -72,7 +72,7 @@ func TestTools(t *testing.T) {
 	})
 	t.Run("resetOffsetByTime", func(t *testing.T) {
 		p.run(t, "resetOffsetByTime", "-g", group, "-t", topic, "-s", fmt.Sprint(time.Now().Add(-time.Hour).UnixMilli()))
-		_, err := ledger.Wait(within(t, time.Minute), m.ledger, func(e []ledger.Entry) bool {
+		_, err := ledger.Wait(within(t, patience), m.ledger, func(e []ledger.Entry) bool {
 			n := ledger.Handled(e)
 			return n["ok 0"] == 2 && n["ok 4"] == 2 && n["ok 5"] == 3
 		})

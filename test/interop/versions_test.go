@@ -93,7 +93,7 @@ func smokeClient(t *testing.T, p *place) {
 			if offset, ok := offsets[q]; !ok || offset != 0 {
 				t.Errorf("220 brought %v", offsets)
 			}
-		case <-within(t, 20*time.Second).Done():
+		case <-within(t, patience).Done():
 			t.Error("220 did not arrive")
 		}
 		return

@@ -97,14 +97,7 @@ func newTerminals(t *testing.T) *terminals {
 		t.Fatal(err)
 	}
 	dirs := strings.Fields(string(caches))
-	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := l.Addr().String()
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	address := freeAddress(t)
 	dir := t.TempDir()
 	bin := filepath.Join(dir, "bin")
 	r := &terminals{t: t, state: filepath.Join(dir, "state.sh"), rewrite: strings.NewReplacer(
@@ -114,6 +107,19 @@ func newTerminals(t *testing.T) *terminals {
 		t.Fatal(err)
 	}
 	return r
+}
+
+// freeAddress is one of the loopback that nobody else is given until the page's broker takes it, minutes later: it lies below
+// those of outgoing connections and of whoever asks for any port.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	for port := 27_000 + os.Getpid()%4000; ; port++ {
+		l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", fmt.Sprintf("127.0.0.1:%d", port))
+		if err == nil {
+			_ = l.Close() // only probed
+			return l.Addr().String()
+		}
+	}
 }
 
 // run types the commands of a block.

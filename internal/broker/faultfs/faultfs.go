@@ -133,6 +133,9 @@ func (f *FS) Open(name string, options ...vfs.OpenOption) (vfs.File, error) {
 	return f.wrap(name)(f.FS.Open(name, options...))
 }
 
+// OpenDir is part of vfs.FS. A folder can fail to be synchronized.
+func (f *FS) OpenDir(name string) (vfs.File, error) { return f.wrap(name)(f.FS.OpenDir(name)) }
+
 func (f *FS) wrap(name string) func(vfs.File, error) (vfs.File, error) {
 	return func(inner vfs.File, err error) (vfs.File, error) {
 		if err != nil {
@@ -170,6 +173,14 @@ func (f *file) Write(p []byte) (int, error) {
 		return 0, err
 	}
 	return f.File.Write(p)
+}
+
+// WriteAt is part of vfs.File.
+func (f *file) WriteAt(p []byte, at int64) (int, error) {
+	if err := f.fs.check(Write, f.name); err != nil {
+		return 0, err
+	}
+	return f.File.WriteAt(p, at)
 }
 
 // Sync is part of vfs.File.

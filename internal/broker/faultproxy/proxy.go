@@ -10,6 +10,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/streamd/streamd/internal/broker/remote"
 )
 
 // Config says where a proxy listens and where it leads.
@@ -77,7 +79,11 @@ func (p *Proxy) Start() error {
 	ctx, cancel := context.WithCancel(context.Background())
 	p.listener, p.address, p.cancel, p.running = l, l.Addr().String(), cancel, new(sync.WaitGroup)
 	running := p.running
-	running.Go(func() { p.accept(ctx, l, running) })
+	running.Go(func() {
+		remote.Accept(l, p.config.Logger, ctx.Done(), func(client net.Conn) {
+			running.Go(func() { p.serve(ctx, client) })
+		})
+	})
 	return nil
 }
 
@@ -130,30 +136,6 @@ func (p *Proxy) Connections() int {
 // Stall keeps connections open and accepts new ones, but forwards nothing until the returned function is called: a server
 // that hangs, or a network that swallows. Nothing is lost by it.
 func (p *Proxy) Stall() (resume func()) { return p.gate.shut() }
-
-// acceptPause is how long to wait after a failed accept, which means that descriptors or memory have run out.
-const acceptPause = 50 * time.Millisecond
-
-func (p *Proxy) accept(ctx context.Context, l net.Listener, running *sync.WaitGroup) {
-	for {
-		client, err := l.Accept()
-		if err == nil {
-			running.Go(func() { p.serve(ctx, client) })
-			continue
-		}
-		if errors.Is(err, net.ErrClosed) {
-			return
-		}
-		p.config.Logger.Warn("accepting a connection", "error", err.Error())
-		pause := time.NewTimer(acceptPause)
-		select {
-		case <-pause.C:
-		case <-ctx.Done():
-			pause.Stop()
-			return
-		}
-	}
-}
 
 // serve forwards one connection until both directions have ended. A target that cannot be reached ends it at once.
 func (p *Proxy) serve(ctx context.Context, client net.Conn) {

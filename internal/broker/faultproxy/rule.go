@@ -1,10 +1,10 @@
 package faultproxy
 
 import (
-	"context"
 	"slices"
 	"sync"
 
+	"github.com/streamd/streamd/internal/broker/hits"
 	"github.com/streamd/streamd/internal/rocketmq/wire"
 )
 
@@ -77,15 +77,12 @@ type Injection struct {
 	rules *rules
 	rule  Rule
 
-	mu      sync.Mutex
-	skipped int
-	hits    int
-	changed chan struct{} // closed at each hit
+	*hits.Counter // of frames
 }
 
 // Inject puts a rule to work.
 func (p *Proxy) Inject(r Rule) *Injection {
-	i := &Injection{rules: &p.rules, rule: r, changed: make(chan struct{})}
+	i := &Injection{rules: &p.rules, rule: r, Counter: hits.New(r.Skip, r.Times)}
 	p.rules.mu.Lock()
 	defer p.rules.mu.Unlock()
 	p.rules.active = append(p.rules.active, i)
@@ -99,54 +96,14 @@ func (i *Injection) Lift() {
 	i.rules.active = slices.DeleteFunc(i.rules.active, func(o *Injection) bool { return o == i })
 }
 
-// Hits is how many frames were hit.
-func (i *Injection) Hits() int {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	return i.hits
-}
-
-// Wait blocks until n frames were hit.
-func (i *Injection) Wait(ctx context.Context, n int) error {
-	for {
-		i.mu.Lock()
-		hits, changed := i.hits, i.changed
-		i.mu.Unlock()
-		if hits >= n {
-			return nil
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-	}
-}
-
 func (r *rules) find(f Frame) *Injection {
 	r.mu.Lock()
 	active := slices.Clone(r.active)
 	r.mu.Unlock()
 	for _, i := range active {
-		if i.rule.matches(f) && i.hit() {
+		if i.rule.matches(f) && i.Hit() {
 			return i
 		}
 	}
 	return nil
-}
-
-func (i *Injection) hit() bool {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	if i.skipped < i.rule.Skip {
-		i.skipped++
-		return false
-	}
-	if i.rule.Times > 0 && i.hits >= i.rule.Times {
-		return false
-	}
-	i.hits++
-	close(i.changed)
-	i.changed = make(chan struct{})
-	return true
 }

@@ -97,7 +97,9 @@ func (s *Server) Start() error {
 	}
 	s.serving = true
 	l, running, stopping := s.listener, s.running, s.stopping
-	running.Go(func() { s.accept(l, running, stopping) })
+	running.Go(func() {
+		Accept(l, s.options.Logger, stopping, func(nc net.Conn) { s.adopt(l, nc, running) })
+	})
 	return nil
 }
 
@@ -145,31 +147,6 @@ func (s *Server) Connections() []*Conn {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Collect(maps.Keys(s.conns))
-}
-
-// acceptPause is how long to wait after a failed accept, which means that descriptors or memory have run out: the
-// connection is lost, the listener is not.
-const acceptPause = 50 * time.Millisecond
-
-func (s *Server) accept(l net.Listener, running *sync.WaitGroup, stopping <-chan struct{}) {
-	for {
-		nc, err := l.Accept()
-		if err == nil {
-			s.adopt(l, nc, running)
-			continue
-		}
-		if errors.Is(err, net.ErrClosed) {
-			return
-		}
-		s.options.Logger.Warn("accepting a connection", "address", l.Addr().String(), "error", err.Error())
-		pause := time.NewTimer(acceptPause)
-		select {
-		case <-pause.C:
-		case <-stopping:
-			pause.Stop()
-			return
-		}
-	}
 }
 
 // adopt serves nc unless the server was closed since it was accepted.

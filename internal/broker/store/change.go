@@ -101,10 +101,7 @@ func (s *Store) Mark() Mark {
 // known: also when the store has failed in between and is open again. It may do so before it returns.
 func (s *Store) Settled(since Mark, done func(error)) {
 	s.mu.Lock()
-	err := s.refusalLocked()
-	if err == nil && (since.failed || since.failures != s.failures) {
-		err = fmt.Errorf("%w and was opened again meanwhile", ErrFailed)
-	}
+	err := s.refusalSinceLocked(since)
 	idle := len(s.groups) == 0 && s.committing == nil && len(s.lazy) == 0
 	if err == nil && !idle {
 		g := s.groupLocked(0)
@@ -115,6 +112,15 @@ func (s *Store) Settled(since Mark, done func(error)) {
 	if err != nil || idle {
 		done(err)
 	}
+}
+
+// refusalSinceLocked is refusalLocked for what goes on with something that was begun then.
+func (s *Store) refusalSinceLocked(since Mark) error {
+	err := s.refusalLocked()
+	if err == nil && (since.failed || since.failures != s.failures) {
+		err = fmt.Errorf("%w and was opened again meanwhile", ErrFailed)
+	}
+	return err
 }
 
 func (s *Store) submitLocked(c *Change, bytes int, done func(error)) error {
@@ -130,6 +136,9 @@ func (s *Store) submitLocked(c *Change, bytes int, done func(error)) error {
 		return fmt.Errorf("%w: %d bytes", ErrBusy, s.pending)
 	}
 	g := s.groupLocked(bytes)
+	if g.log == nil && bytes > 0 && (s.options.Flush == FlushAsync || max(g.bytes, s.lastGroup) >= s.options.MinApart) {
+		s.segmentLocked(g)
+	}
 	for i := range c.Appends {
 		s.appendLocked(g, &c.Appends[i])
 	}
@@ -167,4 +176,18 @@ func (s *Store) appendLocked(g *group, a *Append) {
 	}
 	g.set(logKey(base), first.append(nil))
 	g.touch(q)
+}
+
+// segmentLocked lets the messages of a group go into a segment, a new one if need be.
+func (s *Store) segmentLocked(g *group) {
+	if s.segment < 0 || s.nextLog-s.segment >= s.options.SegmentBytes {
+		s.segment, s.left = s.nextLog, s.nextLog
+		g.set(segmentKey(s.segment), nil)
+		g.set([]byte{prefixVersion}, order.AppendUint32(nil, format))
+	}
+	g.at, g.segment = s.nextLog, s.segment
+	g.log = []byte{}
+	if n := len(s.spare); n > 0 {
+		g.log, s.spare = s.spare[n-1], s.spare[:n-1]
+	}
 }

@@ -42,16 +42,16 @@ func checkClean(fs vfs.FS, dir string) error {
 	}
 	for line := range bytes.Lines(was) {
 		var name string
-		var size int
+		var size int64
 		var sum uint32
 		if _, err := fmt.Sscanf(string(line), "%s %d %x\n", &name, &size, &sum); err != nil || !bytes.HasSuffix(line, []byte("\n")) {
 			continue // CLEAN itself is torn: it says nothing.
 		}
-		content, err := readAll(fs, fs.PathJoin(dir, name))
+		isSize, isSum, err := checksum(fs, fs.PathJoin(dir, name))
 		if err != nil {
 			return fmt.Errorf("%w: its file %s cannot be read: restore the folder from a backup: %w", ErrDamaged, name, err)
 		}
-		if len(content) != size || checksum(content) != sum {
+		if isSize != size || isSum != sum {
 			return fmt.Errorf("%w: its file %s is not as it was written: restore the folder from a backup", ErrDamaged, name)
 		}
 	}
@@ -68,19 +68,27 @@ func describeFiles(fs vfs.FS, dir string) ([]byte, error) {
 		if !strings.HasPrefix(name, "MANIFEST-") && !strings.HasSuffix(name, ".log") {
 			continue
 		}
-		content, err := readAll(fs, fs.PathJoin(dir, name))
+		size, sum, err := checksum(fs, fs.PathJoin(dir, name))
 		if err != nil {
 			return nil, err
 		}
-		fmt.Fprintf(&text, "%s %d %x\n", name, len(content), checksum(content))
+		fmt.Fprintf(&text, "%s %d %x\n", name, size, sum)
 	}
 	return text.Bytes(), nil
 }
 
-func checksum(content []byte) uint32 {
-	return crc32.Checksum(content, crc32.MakeTable(crc32.Castagnoli))
+// checksum reads a file piece by piece: a log may be as large as the store's memory tables.
+func checksum(fs vfs.FS, path string) (size int64, sum uint32, err error) {
+	f, err := fs.Open(path)
+	if err != nil {
+		return 0, 0, err
+	}
+	h := crc32.New(crc32.MakeTable(crc32.Castagnoli))
+	size, err = io.Copy(h, f)
+	return size, h.Sum32(), errors.Join(err, f.Close())
 }
 
+// readAll reads a small file.
 func readAll(fs vfs.FS, path string) ([]byte, error) {
 	f, err := fs.Open(path)
 	if err != nil {

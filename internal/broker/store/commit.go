@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -46,6 +47,9 @@ func (s *Store) armLazyLocked() {
 	}
 }
 
+// maxSpare is how many groups' memory is kept to be used again.
+const maxSpare = 3
+
 // commitLoop stores one group after the other. While one is being synchronized the next one gathers.
 func (s *Store) commitLoop() {
 	defer close(s.stored)
@@ -89,6 +93,7 @@ func (s *Store) takeGroup() *group {
 	}
 	g := s.groups[0]
 	s.groups = s.groups[1:]
+	s.lastGroup = g.bytes
 	g.seal()
 	s.committing = g
 	return g
@@ -97,28 +102,40 @@ func (s *Store) takeGroup() *group {
 // fatal is what Pebble's logger throws where Pebble would end the process; see logger.
 type fatal struct{ error }
 
+// caught makes a fatal error that was thrown the error of who defers it.
+func caught(err *error) {
+	switch thrown := recover().(type) {
+	case nil:
+	case fatal:
+		*err = thrown.error
+	default:
+		panic(thrown)
+	}
+}
+
 func (s *Store) commit(db *pebble.DB, g *group) (err error) {
-	defer func() {
-		switch thrown := recover().(type) {
-		case nil:
-		case fatal:
-			err = thrown.error
-		default:
-			panic(thrown)
-		}
-	}()
+	defer caught(&err)
 	if g.batch.Empty() {
 		return nil
 	}
 	g.countEnded(db)
+	if len(g.log) > 0 {
+		err := s.segments.write(g.segment, g.at, g.log)
+		if err == nil && s.options.Flush == FlushSync {
+			err = s.segments.sync() // Nothing on the disk points to what is not there.
+		}
+		if err != nil {
+			return err
+		}
+	}
 	if err := db.ApplyNoSyncWait(g.batch, pebble.Sync); err != nil {
 		return err
 	}
 	if err := g.batch.SyncWait(); err != nil {
 		return err
 	}
-	if err := s.failure(); err != nil {
-		return err // Pebble was not told that the log could not be synchronized.
+	if err := cmp.Or(s.failure(), s.disk.failure()); err != nil {
+		return err // Pebble was not told that the log could not be synchronized, or that the disk takes nothing since.
 	}
 	return g.batch.Close()
 }
@@ -144,6 +161,9 @@ func (s *Store) tellLoop() {
 		g.done = nil
 		if s.committing == g {
 			s.committing = nil
+		}
+		if g.log != nil && len(s.spare) < maxSpare && cap(g.log) <= 2*maxGroup {
+			s.spare = append(s.spare, g.log[:0])
 		}
 		early := g.early
 		s.mu.Unlock()

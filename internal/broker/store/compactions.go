@@ -17,8 +17,9 @@ const (
 // lookForCompactions is how often it is looked whether more compactions may run than do.
 const lookForCompactions = 100 * time.Millisecond
 
-// compactions lets Pebble run as many compactions as it wants, as its own scheduler does, but for a pause after one that failed.
-// Without it Pebble would try one that meets a damaged file of its first level again at once, and for ever.
+// compactions lets Pebble run as many compactions as it wants, as its own scheduler does, but for the time in which it opens, which
+// would wait for their end, and for a pause after one that failed. Without that Pebble would try one that meets a damaged file of its
+// first level again at once, and for ever.
 type compactions struct {
 	stop func()
 	over <-chan struct{}
@@ -30,6 +31,7 @@ type compactions struct {
 	db       pebble.DBForCompaction
 	running  int
 	granting bool
+	opened   bool
 	closed   bool
 	failures int       // in a row
 	resume   time.Time // nothing is begun before
@@ -62,6 +64,14 @@ func (c *compactions) Unregister() {
 	for c.granting {
 		c.granted.Wait()
 	}
+}
+
+// begin lets compactions run from now on.
+func (c *compactions) begin() {
+	c.mu.Lock()
+	c.opened = true
+	c.mu.Unlock()
+	c.UpdateGetAllowedWithoutPermission()
 }
 
 // TrySchedule is part of pebble.CompactionScheduler.
@@ -99,7 +109,7 @@ func (c *compactions) run() {
 
 // roomLocked is how many compactions more may run now.
 func (c *compactions) roomLocked() int {
-	if !c.resume.IsZero() && time.Now().Before(c.resume) {
+	if !c.opened || !c.resume.IsZero() && time.Now().Before(c.resume) {
 		return 0
 	}
 	return c.db.GetAllowedWithoutPermission() - c.running

@@ -48,7 +48,8 @@ func (a *acked) work(t *testing.T, s *store.Store, sender int, random *rand.Rand
 		n := 1 + random.IntN(5)
 		records := make([]store.Record, n)
 		for j := range records {
-			records[j] = record(t, "T", strconv.FormatUint(random.Uint64(), 36)+string(make([]byte, random.IntN(2000))), 0)
+			size := random.IntN(2000) // together much or little, which FlushSync stores apart or with its key
+			records[j] = record(t, "T", strconv.FormatUint(random.Uint64(), 36)+string(make([]byte, size)), 0)
 			records[j].Keys = []string{"k" + key}
 		}
 		if random.IntN(3) == 0 {
@@ -195,7 +196,7 @@ func crash(t *testing.T, flush store.Flush, kept int) {
 	fs, a := vfs.NewCrashableMem(), newAcked()
 	for round := range uint64(rounds) {
 		random := rand.New(rand.NewPCG(round, 3))
-		s := open(t, store.Options{FS: fs, Flush: flush, MemTableBytes: 256 << 10})
+		s := open(t, store.Options{FS: fs, Flush: flush, MemTableBytes: 256 << 10, SegmentBytes: 100_000, MinApart: 10_000})
 		a.check(t, s)
 		stored := make(chan struct{}, senders*changes)
 		var working sync.WaitGroup
@@ -222,7 +223,7 @@ func TestCrash_async(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		fs := vfs.NewCrashableMem()
-		s := open(t, store.Options{FS: fs, Flush: store.FlushAsync, MemTableBytes: 256 << 10, FlushInterval: 500 * time.Millisecond})
+		s := open(t, store.Options{FS: fs, Flush: store.FlushAsync, MemTableBytes: 64 << 10, SegmentBytes: 100_000, FlushInterval: 500 * time.Millisecond})
 		stored := 0
 		for round := range 20 {
 			for range 50 {
@@ -250,6 +251,23 @@ func TestCrash_async(t *testing.T) {
 			if n, err := strconv.Atoi(string(table["n"])); next > 0 && (err != nil || int64(n) != next-1 && int64(n) != next) {
 				t.Fatalf("value %q goes with %d messages: not a prefix", table["n"], next)
 			}
+		}
+	})
+}
+
+// Much that is written does not wait for the interval: whoever closes a log, or loses power, finds little that is not on the disk.
+func TestCrash_asyncOfMuch(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		fs := vfs.NewCrashableMem()
+		s := open(t, store.Options{FS: fs, Flush: store.FlushAsync, FlushInterval: time.Hour})
+		for range 130 {
+			put(t, s, "T", record(t, "T", string(make([]byte, 100_000)), 0))
+		}
+		synctest.Wait()
+		look := open(t, store.Options{FS: fs.CrashClone(vfs.CrashCloneCfg{})})
+		if _, next, _ := look.Bounds("T", 0); next < 85 {
+			t.Errorf("%d messages of 130, 13 MB, are left: more than 4 MiB were not on the disk", next)
 		}
 	})
 }

@@ -13,14 +13,15 @@ import (
 	"github.com/streamd/streamd/internal/broker/store"
 )
 
-// manyStored is a closed store with so many messages of a size that they are in tables, or in blobs.
+// manyStored is a closed store with so many messages of a size that they are in tables, or in blobs: changes are too small for a
+// segment.
 func manyStored(t *testing.T, n, size, memTable int) *vfs.MemFS {
 	t.Helper()
 	fs := vfs.NewMem()
 	s := open(t, store.Options{FS: fs, MemTableBytes: int64(memTable)})
 	for i := 0; i < n; {
 		var records []store.Record
-		for ; i < n && len(records) < 20; i++ {
+		for ; i < n && len(records) < 10; i++ {
 			records = append(records, record(t, "T", fmt.Sprint(i, strings.Repeat("x", size)), 0))
 		}
 		put(t, s, "T", records...)

@@ -23,18 +23,25 @@ func get(db *pebble.DB, key []byte) ([]byte, error) {
 }
 
 // scan hands out all keys that begin with prefix, in order. They are valid during the call.
-func scan(db *pebble.DB, prefix []byte, each func(k, v []byte) error) (err error) {
-	it, err := db.NewIter(&pebble.IterOptions{LowerBound: prefix, UpperBound: after(prefix)})
+func scan(db *pebble.DB, prefix []byte, each func(k, v []byte) error) error {
+	return walk(db, &pebble.IterOptions{LowerBound: prefix, UpperBound: after(prefix)}, func(it *pebble.Iterator) (bool, error) {
+		v, err := it.ValueAndErr()
+		if err != nil {
+			return false, err
+		}
+		return true, each(it.Key(), v)
+	})
+}
+
+// walk goes over a range in order, until it is told to stop.
+func walk(db *pebble.DB, bounds *pebble.IterOptions, each func(it *pebble.Iterator) (more bool, err error)) (err error) {
+	it, err := db.NewIter(bounds)
 	if err != nil {
 		return err
 	}
 	defer func() { err = ended(it, err) }()
 	for ok := it.First(); ok; ok = it.Next() {
-		v, err := it.ValueAndErr()
-		if err != nil {
-			return err
-		}
-		if err := each(it.Key(), v); err != nil {
+		if more, err := each(it); err != nil || !more {
 			return err
 		}
 	}
@@ -75,7 +82,8 @@ func (s *Store) closeDB() error {
 		return nil
 	}
 	h.users.Wait()
-	return h.db.Close()
+	err := h.db.Close()
+	return errors.Join(err, s.segments.close())
 }
 
 // ended closes an iterator, which repeats its error then, after a use that ended with err.
@@ -87,7 +95,10 @@ func ended(it *pebble.Iterator, err error) error {
 	return errors.Join(err, closing)
 }
 
-// view lets do read from Pebble.
+// viewTries bounds how often a read is begun anew because messages expired meanwhile.
+const viewTries = 10
+
+// view lets do read from Pebble. It is done once more, from the beginning, when it came upon a message that has just expired.
 func (s *Store) view(do func(db *pebble.DB) error) error {
 	h := s.use()
 	if h == nil {
@@ -98,6 +109,12 @@ func (s *Store) view(do func(db *pebble.DB) error) error {
 	}
 	defer h.done()
 	err := do(h.db)
+	for range viewTries {
+		if !errors.Is(err, errGone) {
+			break
+		}
+		err = do(h.db)
+	}
 	var known *damagedError
 	switch {
 	case errors.As(err, &known):

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -13,27 +14,39 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
+// syncStep is how much of a log FlushAsync leaves to the operating system alone.
+const syncStep = 4 << 20
+
 // retryPause is how long a write waits before it is tried again.
 const retryPause = 250 * time.Millisecond
 
 // disk is the file system that Pebble works on. A write that fails, because the disk is full or for another reason, is tried
 // again until it does not, because Pebble does not get over a failed write of its log; whoever waits for it is told by
-// onStuck. A failed synchronization is not tried again: it says nothing of what the disk has. Under FlushAsync the log is
-// synchronized by syncLogs instead of by Pebble.
+// onStuck. A failed synchronization is not tried again, which would say nothing of what the disk has; it freezes the disk, see
+// frozen.go. Under FlushAsync the log is synchronized by syncLogs instead of by Pebble.
 type disk struct {
 	vfs.FS
 	diskEvents
 	dir   string
 	flush Flush
 
-	ctx     context.Context //nolint:containedctx // ends the waits of all files
-	cancel  context.CancelFunc
-	patient atomic.Bool // set once the store is open: until then an error is one
+	ctx      context.Context //nolint:containedctx // ends the waits of all files
+	cancel   context.CancelFunc
+	messages func() error // brings the segments to the disk
+	patient  atomic.Bool  // set once the store is open: until then an error is one
+	frozen   atomic.Pointer[error]
+	doubts   doubts
+
+	syncing sync.Mutex // held while logs are synchronized, which are noted in order
+	broken  error      // why that failed: it is not tried again, it would work and say nothing; guarded by syncing
+	unnoted error      // why the last note could not be written; guarded by syncing
 
 	mu      sync.Mutex
+	unsure  error              // of a folder that could not be synchronized while the store was opened
 	waiting int                // writes that wait
 	reason  error              // of the first of them
 	logs    map[*file]struct{} // under FlushAsync, those that are open
+	much    chan struct{}      // one of them has syncStep that is not on the disk
 }
 
 // diskEvents are what a store is told of its disk.
@@ -45,7 +58,7 @@ type diskEvents struct {
 }
 
 func newDisk(fs vfs.FS, dir string, flush Flush, events diskEvents) *disk {
-	d := &disk{FS: fs, diskEvents: events, dir: dir, flush: flush, logs: make(map[*file]struct{})}
+	d := &disk{FS: fs, diskEvents: events, dir: dir, flush: flush, logs: make(map[*file]struct{}), much: make(chan struct{}, 1)}
 	d.ctx, d.cancel = context.WithCancel(context.Background())
 	return d
 }
@@ -62,22 +75,44 @@ func (d *disk) Unwrap() vfs.FS { return d.FS }
 
 // Create is part of vfs.FS.
 func (d *disk) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
+	if strings.HasPrefix(d.FS.PathBase(name), "marker.") {
+		// It names a description. A power loss may keep the one's name in the folder and not the other's.
+		if err := d.syncFolder(); err != nil {
+			return nil, err
+		}
+	}
+	if decides(name) && d.isFrozen() {
+		return d.nowhere(name)
+	}
 	var f vfs.File
 	err := d.insist(func() (err error) {
 		f, err = d.FS.Create(name, category)
 		return err
 	})
-	return d.wrap(name, f, err)
+	return d.made(name, f, err)
 }
 
 // ReuseForWrite is part of vfs.FS.
 func (d *disk) ReuseForWrite(oldName, newName string, category vfs.DiskWriteCategory) (vfs.File, error) {
+	if decides(newName) && d.isFrozen() {
+		return d.nowhere(newName)
+	}
 	var f vfs.File
 	err := d.insist(func() (err error) {
 		f, err = d.FS.ReuseForWrite(oldName, newName, category)
 		return err
 	})
-	return d.wrap(newName, f, err)
+	return d.made(newName, f, err)
+}
+
+// made is wrap of a file that was waited for until it was made, or the store was closed. Without its next log Pebble would end the
+// process by a panic: it is kept from going on instead.
+func (d *disk) made(name string, f vfs.File, err error) (vfs.File, error) {
+	if err != nil && d.patient.Load() && strings.HasSuffix(name, ".log") {
+		d.onLost(fmt.Errorf("making %s: %w", name, err))
+		select {}
+	}
+	return d.wrap(name, f, err)
 }
 
 // Open is part of vfs.FS.
@@ -103,7 +138,15 @@ func (d *disk) OpenDir(name string) (vfs.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &file{File: f, disk: d, name: name, tells: true}, nil
+	return &file{File: f, disk: d, name: name, tells: true, folder: true, decides: true}, nil
+}
+
+func (d *disk) syncFolder() error {
+	f, err := d.OpenDir(d.dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
 }
 
 func (d *disk) wrap(name string, f vfs.File, err error) (vfs.File, error) {
@@ -111,7 +154,8 @@ func (d *disk) wrap(name string, f vfs.File, err error) (vfs.File, error) {
 		return nil, err
 	}
 	isLog := strings.HasSuffix(name, ".log")
-	w := &file{File: f, disk: d, name: name, lazy: isLog && d.flush == FlushAsync, tells: isLog}
+	w := &file{File: f, disk: d, name: name, lazy: isLog && d.flush == FlushAsync, tells: isLog, decides: decides(name)}
+	w.early = w.lazy || strings.HasSuffix(name, segmentSuffix)
 	if w.lazy {
 		d.mu.Lock()
 		d.logs[w] = struct{}{}
@@ -174,110 +218,84 @@ func (d *disk) waitOver() {
 
 func isFull(err error) bool { return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) }
 
-// syncLogs brings what was written to the log to the disk.
-func (d *disk) syncLogs() {
+// syncLoop brings the log to the disk every interval, and whenever much was written: Pebble closes a log between two commits, and all
+// writers would wait for as much as is not on the disk then.
+func (d *disk) syncLoop(ctx context.Context, interval time.Duration) {
+	ticker := time.NewTicker(interval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.C:
+			_ = d.syncLogs(true) // The store was told what failed; what could not be noted is noted the next time.
+		case <-d.much:
+			_ = d.syncLogs(false) // Likewise.
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// syncLogs brings what was written to the log to the disk, and notes how much that is. The messages are there first: the log
+// points to them. What was written before it was called is on the disk when it returns, or the store was told. The error is why SYNCED
+// does not say all that it should: the disk is full.
+func (d *disk) syncLogs(note bool) (unnoted error) {
+	d.syncing.Lock()
+	err := d.syncLogsLocked(note)
+	unnoted = d.unnoted
+	d.syncing.Unlock()
+	if err != nil {
+		d.fail(err)
+	}
+	return unnoted
+}
+
+func (d *disk) syncLogsLocked(note bool) error {
+	if d.broken == nil {
+		d.broken = d.syncOpenLogs(note)
+	}
+	return d.broken
+}
+
+func (d *disk) syncOpenLogs(note bool) error {
+	type open struct {
+		*file
+		written, whole int64
+	}
+	var logs []open
 	d.mu.Lock()
-	var dirty []*file
 	for f := range d.logs {
-		if f.dirty.Swap(false) {
-			f.busy.Add(1)
-			dirty = append(dirty, f)
+		whole, written := f.whole.Load(), f.written.Load()
+		if written > f.safe.Load() || note && whole > f.noted {
+			logs = append(logs, open{f, written, whole})
 		}
 	}
 	d.mu.Unlock()
-	for _, f := range dirty {
-		written := f.written.Load()
-		err := f.File.SyncData()
-		f.busy.Done()
+	slices.SortFunc(logs, func(a, b open) int { return strings.Compare(a.name, b.name) }) // The note of the last one stays.
+	err := d.messages()
+	for _, f := range logs {
 		if err == nil {
-			err = writeSynced(d.FS, d.dir, d.FS.PathBase(f.name), written)
+			if err = f.File.SyncData(); err != nil {
+				d.doubts.add(f.name)
+			}
 		}
-		if err != nil {
-			d.onFail(err)
+		if err == nil {
+			f.safe.Store(f.written)
+			if note {
+				err = d.note(f.file, f.whole)
+			}
 		}
 	}
+	return err
 }
 
-// file is one open file.
-type file struct {
-	vfs.File
-	disk  *disk
-	lazy  bool // synchronized by the disk's interval
-	tells bool // a failed synchronization is told to the store and kept from Pebble, which would end the process
-	name  string
-	dirty atomic.Bool
-	// written is how many bytes are in the file.
-	written atomic.Int64
-	busy    sync.WaitGroup // synchronizations of syncLogs
-}
-
-// Write is part of vfs.File. What was written before the disk was full is not written again.
-func (f *file) Write(p []byte) (int, error) {
-	written := 0
-	err := f.disk.insist(func() error {
-		n, err := f.File.Write(p[written:])
-		written += n
-		f.written.Add(int64(n))
-		return err
-	})
-	if f.lazy {
-		f.dirty.Store(true)
+// note writes how much of a log is on the disk. When the disk is full, that has time.
+func (d *disk) note(f *file, whole int64) error {
+	d.unnoted = writeSynced(d.FS, d.dir, d.FS.PathBase(f.name), whole)
+	switch {
+	case d.unnoted == nil:
+		f.noted = whole
+	case !isFull(d.unnoted):
+		return d.unnoted
 	}
-	return written, err
-}
-
-// Sync is part of vfs.File.
-func (f *file) Sync() error {
-	if f.lazy {
-		return nil
-	}
-	return f.synced(f.File.Sync())
-}
-
-// SyncData is part of vfs.File.
-func (f *file) SyncData() error {
-	if f.lazy {
-		return nil
-	}
-	return f.synced(f.File.SyncData())
-}
-
-func (f *file) synced(err error) error {
-	if err == nil || !f.disk.patient.Load() {
-		return err
-	}
-	if strings.HasSuffix(f.name, ".blob") {
-		// Pebble would end the process by a nil pointer. It is kept from going on, nothing of it may follow.
-		f.disk.onLost(fmt.Errorf("synchronizing %s: %w", f.name, err))
-		select {}
-	}
-	if !f.tells {
-		// Pebble writes the file again, at once and for ever: slowly, then, and whoever waits is told.
-		f.disk.wait(err)
-		f.disk.pause()
-		f.disk.waitOver()
-		return err
-	}
-	f.disk.onFail(fmt.Errorf("synchronizing %s: %w", f.name, err))
 	return nil
-}
-
-// SyncTo is part of vfs.File.
-func (f *file) SyncTo(length int64) (bool, error) {
-	if f.lazy {
-		return false, nil
-	}
-	return f.File.SyncTo(length)
-}
-
-// Close is part of vfs.File. A log is on the disk when it is closed: the next one must not survive it.
-func (f *file) Close() error {
-	if !f.lazy {
-		return f.File.Close()
-	}
-	f.disk.mu.Lock()
-	delete(f.disk.logs, f)
-	f.disk.mu.Unlock()
-	f.busy.Wait()
-	return errors.Join(f.synced(f.File.SyncData()), f.File.Close())
 }

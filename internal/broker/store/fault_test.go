@@ -55,8 +55,8 @@ func TestFullDisk_isSaidAtTheStart(t *testing.T) {
 	t.Parallel()
 	fs := faultfs.New(vfs.NewMem())
 	s := open(t, store.Options{FS: fs})
-	for range 3 {
-		put(t, s, "T", record(t, "T", strings.Repeat("x", 2<<20), 0))
+	for range 400 {
+		put(t, s, "T", record(t, "T", strings.Repeat("x", 15<<10), 0))
 	}
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
@@ -85,6 +85,8 @@ func TestStuckDisk_recovers(t *testing.T) {
 		"log full":              {Op: faultfs.Write, Suffix: ".log", Err: syscall.ENOSPC},
 		"log cannot be written": {Op: faultfs.Write, Suffix: ".log", Err: syscall.EIO},
 		"quota":                 {Op: faultfs.Write, Suffix: ".log", Err: syscall.EDQUOT},
+		"segment full":          {Op: faultfs.Write, Suffix: ".messages", Err: syscall.ENOSPC},
+		"no segment made":       {Op: faultfs.Create, Suffix: ".messages", Err: syscall.ENOSPC},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -101,7 +103,11 @@ func stuck(t *testing.T, fault faultfs.Fault) {
 	}
 	fs := faultfs.New(vfs.NewMem())
 	resumed := 0
-	s := open(t, store.Options{FS: fs, Resumed: func() { resumed++ }})
+	o := store.Options{FS: fs, SegmentBytes: 1, Resumed: func() { resumed++ }}
+	if fault.Suffix == ".messages" {
+		o.Flush = store.FlushAsync
+	}
+	s := open(t, o)
 	put(t, s, "T", record(t, "T", "0", 0))
 	_, lift := fs.Inject(fault)
 	if err := s.Apply(change(t, "1")); !errors.Is(err, want) || !errors.Is(err, fault.Err) {
@@ -174,6 +180,9 @@ func TestFaults_everywhere(t *testing.T) {
 		{Op: faultfs.Write, Suffix: ".blob"},
 		{Op: faultfs.Write, Name: "MANIFEST"},
 		{Op: faultfs.Sync, Suffix: ".sst"},
+		{Op: faultfs.Create, Suffix: ".messages"},
+		{Op: faultfs.Write, Suffix: ".messages"},
+		{Op: faultfs.Sync, Suffix: ".messages"},
 	} {
 		t.Run(fmt.Sprint(fault.Op, " ", fault.Suffix, fault.Name), func(t *testing.T) {
 			t.Parallel()
@@ -188,7 +197,11 @@ func TestFaults_everywhere(t *testing.T) {
 func faulty(t *testing.T, fault faultfs.Fault) {
 	t.Helper()
 	fs := faultfs.New(vfs.NewMem())
-	s := open(t, store.Options{FS: fs, MemTableBytes: 64 << 10})
+	o := store.Options{FS: fs, MemTableBytes: 64 << 10, SegmentBytes: 64 << 10}
+	if fault.Suffix == ".messages" {
+		o.Flush = store.FlushAsync
+	}
+	s := open(t, o)
 	stored := map[int64]bool{}
 	write := func(n int) {
 		for i := range n {
@@ -384,6 +397,57 @@ func TestOpen_onlyOnce(t *testing.T) {
 				t.Fatal(err)
 			}
 		})
+	}
+}
+
+// TestOpen_folderCannotBeSynchronized is an error, and no end of the process.
+func TestOpen_folderCannotBeSynchronized(t *testing.T) {
+	t.Parallel()
+	fs := faultfs.New(vfs.NewMem())
+	for range 2 {
+		_, lift := fs.Inject(faultfs.Fault{Op: faultfs.Sync, Suffix: "data", Err: syscall.EIO})
+		if s, err := store.Open(store.Options{Dir: "data", FS: fs}); err == nil {
+			t.Error("it opens", s.Close())
+		} else if !errors.Is(err, syscall.EIO) || !strings.Contains(err.Error(), "synchronizing data") {
+			t.Errorf("opening says %v", err)
+		}
+		lift()
+		s := open(t, store.Options{FS: fs})
+		put(t, s, "T", record(t, "T", "x", 0))
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestOpen_logCannotBeSynchronized is an error, and no end of the process.
+func TestOpen_logCannotBeSynchronized(t *testing.T) {
+	t.Parallel()
+	failed := 0
+	for after := range 10 {
+		fs := faultfs.New(vfs.NewMem())
+		_, lift := fs.Inject(faultfs.Fault{Op: faultfs.Sync, Suffix: ".log", Err: syscall.EIO, After: after})
+		s, err := store.Open(store.Options{Dir: "data", FS: fs})
+		switch {
+		case err == nil:
+			lift()
+			if err := s.Close(); err != nil {
+				t.Error(err)
+			}
+			continue
+		case !errors.Is(err, syscall.EIO):
+			t.Errorf("opening says %v", err)
+		}
+		failed++
+		lift()
+		s = open(t, store.Options{FS: fs})
+		put(t, s, "T", record(t, "T", "x", 0))
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if failed == 0 || failed == 10 {
+		t.Errorf("%d of 10 failed", failed)
 	}
 }
 

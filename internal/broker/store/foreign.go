@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -26,6 +27,8 @@ func checkForeign(fs vfs.FS, dir string) error {
 			return nil
 		case name == lockName || name == "lost+found" || strings.HasPrefix(name, "."):
 			// A lock alone says nothing. A disk's own folder, and what systems leave everywhere, do not count.
+		case slices.Contains([]string{openingName, syncedName, syncedName + temporary}, name):
+			// A first start that was killed early leaves nothing else.
 		case foreign == "" || name < foreign:
 			foreign = name
 		}
@@ -45,6 +48,9 @@ func isOurs(name string) bool {
 		if strings.HasPrefix(name, prefix) {
 			return true
 		}
+	}
+	if _, ok := segmentOf(name); ok {
+		return true
 	}
 	number, kind, _ := strings.Cut(name, ".")
 	return kind == "log" && len(number) == 6 && strings.Trim(number, "0123456789") == ""

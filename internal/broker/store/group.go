@@ -16,6 +16,10 @@ type group struct {
 	touched map[*queue]extent // bounds after the last change of this group
 	values  map[string][]byte // of tables by their keys, the last one of each
 
+	log     []byte // its messages, that go into a segment; the first one has a log offset of at
+	at      int64
+	segment int64 // where that segment begins
+
 	failures int64               // of the store before this group
 	ending   map[string]struct{} // schedule entries that it removes
 	ended    int                 // how many of them there were; known when it is stored
@@ -37,12 +41,25 @@ func (g *group) removeFrom(a, b []byte) { _ = g.batch.DeleteRange(a, b, nil) }
 
 func (g *group) touch(q *queue) { g.touched[q] = extent{q.bounds, q.era} }
 
-// message adds one message with all that belongs to it.
+// message adds one message with all that belongs to it. What waits is with its key, and not only in a segment: it outlives what
+// was stored with it, and goes when its time has come.
 func (g *group) message(number uint32, topic string, p Position, r *Record) {
-	op := g.batch.SetDeferred(messageKeySize, len(r.Raw))
+	size := len(r.Raw)
+	outside := g.log != nil && r.Due <= 0 && !r.Half
+	if outside {
+		size = pointerSize
+	}
+	op := g.batch.SetDeferred(messageKeySize, size)
 	putMessageKey(op.Key, number, p.QueueOffset, p.StoreMillis, r.TagHash)
-	copy(op.Value, r.Raw)
+	if outside {
+		pointTo(p.LogOffset, r.Raw).put(op.Value)
+	} else {
+		copy(op.Value, r.Raw)
+	}
 	_ = op.Finish()
+	if g.log != nil {
+		g.log = append(g.log, r.Raw...)
+	}
 	at := place{number, p.QueueOffset}
 	for _, key := range r.Keys {
 		op := g.batch.SetDeferred(indexKeySize, placeSize)

@@ -90,6 +90,11 @@ func TestSet_keepsTheLastValueOfEachKey(t *testing.T) {
 	if err := <-stored; err != nil {
 		t.Fatal(err)
 	}
+	settled := make(chan error, 1) // A loop that has just begun may have taken the group before its end.
+	s.Settled(s.Mark(), func(err error) { settled <- err })
+	if err := <-settled; err != nil {
+		t.Fatal(err)
+	}
 	table, err := s.Table("t")
 	if err != nil || order.Uint64(table["k"]) != 999 {
 		t.Errorf("stored %v, %v", table, err)

@@ -4,12 +4,13 @@ import "encoding/binary"
 
 // The first byte of a key says what it is:
 //
-//	m queue(4) offset(8) millis(8) tag hash(4)   → the stored message
+//	m queue(4) offset(8) millis(8) tag hash(4)   → the stored message, or log offset(8) bytes(4) checksum(4) of one in a segment
 //	q topic 0 queue id(4)                        → the queue's number, first offset and next offset
 //	l log offset(8)                              → a run of messages: queue, first offset, count, bytes, millis
 //	i hour(4) hash(8) log offset(8)              → queue, offset; the hash is of topic and key
 //	s due millis(8) log offset(8)                → queue, offset
 //	h log offset(8)                              → queue, offset
+//	g log offset(8)                              → nothing: a segment begins there
 //	t table 0 key                                → a value
 //	c                                            → the next queue number
 //	v                                            → the format's version
@@ -23,6 +24,7 @@ const (
 	prefixIndex    = 'i'
 	prefixSchedule = 's'
 	prefixHalf     = 'h'
+	prefixSegment  = 'g'
 	prefixTable    = 't'
 	prefixCounter  = 'c'
 	prefixVersion  = 'v'
@@ -74,6 +76,8 @@ func queueKey(topic string, id int32) []byte {
 func logKey(offset int64) []byte { return order.AppendUint64([]byte{prefixLog}, uint64(offset)) }
 
 func halfKey(offset int64) []byte { return order.AppendUint64([]byte{prefixHalf}, uint64(offset)) }
+
+func segmentKey(first int64) []byte { return order.AppendUint64([]byte{prefixSegment}, uint64(first)) }
 
 func scheduleKey(due, logOffset int64) []byte {
 	return order.AppendUint64(order.AppendUint64([]byte{prefixSchedule}, uint64(due)), uint64(logOffset))

@@ -24,12 +24,15 @@ const (
 	lostDir  = "STREAMD_TEST_LOST_DIR"
 )
 
+// noLog has the process be one that is stopped while it waits for room for its next log.
+const noLog = "no log"
+
 // TestLost is a disk that fails to synchronize a file after which Pebble cannot go on, nor be closed: everything is refused from
 // then on, Close returns, and a new process finds whatever was acknowledged. It runs in a process of its own, in which Pebble's
 // goroutines stay.
 func TestLost(t *testing.T) {
 	t.Parallel()
-	for _, file := range []string{"MANIFEST", ".blob"} {
+	for _, file := range []string{"MANIFEST", ".blob", noLog} {
 		dir := t.TempDir() // Without the file's name in its own.
 		t.Run(file, func(t *testing.T) {
 			t.Parallel()
@@ -61,17 +64,11 @@ func lose(out io.Writer, file, dir string, c *store.Change) error {
 		return err
 	}
 	fs.Inject(faultfs.Fault{Op: faultfs.Sync, Name: file, Err: syscall.EIO})
-	raw, stored := c.Appends[0].Records[0].Raw, 0
-	for ; stored < 10_000; stored++ {
-		one := &store.Change{Appends: []store.Append{{Topic: "T", Records: []store.Record{{Raw: append([]byte(nil), raw...)}}}}}
-		if err = s.Apply(one); err != nil {
-			break
-		}
-	}
+	stored, err := untilRefused(s, c)
 	if !errors.Is(err, store.ErrFailed) {
 		return fmt.Errorf("after %d messages: %w", stored, errors.Join(err, errors.New("the store goes on")))
 	}
-	limit := time.After(30 * time.Second)
+	limit := time.After(90 * time.Second)
 	for !strings.Contains(fmt.Sprint(s.Err()), "must be started again") {
 		select {
 		case <-time.After(10 * time.Millisecond):
@@ -79,8 +76,41 @@ func lose(out io.Writer, file, dir string, c *store.Change) error {
 			return fmt.Errorf("the store says %w", s.Err())
 		}
 	}
+	return lost(out, s, dir, stored, limit)
+}
+
+// leave is that of the disk that has no room for the next log when the process is to end.
+func leave(out io.Writer, _, dir string, c *store.Change) error {
+	fs := faultfs.New(vfs.Default)
+	s, err := store.Open(store.Options{Dir: dir, FS: fs, MemTableBytes: 64 << 10})
+	if err != nil {
+		return err
+	}
+	fs.Inject(faultfs.Fault{Op: faultfs.Create, Suffix: ".log", Err: syscall.ENOSPC})
+	stored, err := untilRefused(s, c)
+	if !errors.Is(err, store.ErrFull) {
+		return fmt.Errorf("after %d messages: %w", stored, errors.Join(err, errors.New("the store goes on")))
+	}
+	return lost(out, s, dir, stored, time.After(90*time.Second))
+}
+
+// untilRefused stores copies of a message until one is refused.
+func untilRefused(s *store.Store, c *store.Change) (stored int, err error) {
+	raw := c.Appends[0].Records[0].Raw
+	for ; stored < 10_000; stored++ {
+		one := &store.Change{Appends: []store.Append{{Topic: "T", Records: []store.Record{{Raw: append([]byte(nil), raw...)}}}}}
+		if err = s.Apply(one); err != nil {
+			break
+		}
+	}
+	return stored, err
+}
+
+// lost closes a store that Pebble cannot be closed in.
+func lost(out io.Writer, s *store.Store, dir string, stored int, limit <-chan time.Time) error {
 	closed := make(chan error, 1)
 	go func() { closed <- s.Close() }()
+	var err error
 	select {
 	case err = <-closed:
 	case <-limit:

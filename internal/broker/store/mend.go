@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -44,28 +45,24 @@ func claimLog(fs vfs.FS, dir string) error {
 	if err != nil {
 		return err
 	}
-	last, _ := lastLog(names)
+	last, number := lastLog(names)
 	if last == "" {
 		return writeSynced(fs, dir, "none", 0)
 	}
-	info, err := fs.Stat(fs.PathJoin(dir, last))
+	read, err := readLog(fs, fs.PathJoin(dir, last), number, func(int64, []byte) (bool, error) { return true, nil })
 	if err != nil {
 		return err
 	}
-	return writeSynced(fs, dir, last, info.Size())
+	return writeSynced(fs, dir, last, read.end)
 }
 
 // readSynced reads what writeSynced wrote; false: the store was not used with FlushAsync. A torn file is one of offset 0.
 func readSynced(fs vfs.FS, dir string) (log string, offset int64, ok bool, err error) {
-	f, err := fs.Open(fs.PathJoin(dir, syncedName))
+	text, err := readAll(fs, fs.PathJoin(dir, syncedName))
 	if errors.Is(err, os.ErrNotExist) {
 		return "", 0, false, nil
 	}
 	if err != nil {
-		return "", 0, false, err
-	}
-	text, err := io.ReadAll(f)
-	if err := errors.Join(err, f.Close()); err != nil {
 		return "", 0, false, err
 	}
 	log, number, whole := strings.Cut(strings.TrimSuffix(string(text), "\n"), " ")
@@ -76,8 +73,9 @@ func readSynced(fs vfs.FS, dir string) (log string, offset int64, ok bool, err e
 	return log, offset, true, nil
 }
 
-// mendLog cuts the last log where a power loss tore it under FlushAsync, and returns how many bytes went.
-func mendLog(fs vfs.FS, dir string) (lost int64, err error) {
+// mendLog cuts the last log where a power loss tore it under FlushAsync, or took a message that it points to, and returns how many
+// bytes went. What is left points to what is on the disk.
+func mendLog(fs vfs.FS, dir string, doubts *doubts) (lost int64, err error) {
 	log, synced, lazy, err := readSynced(fs, dir)
 	if err != nil || !lazy {
 		return 0, err
@@ -93,11 +91,26 @@ func mendLog(fs vfs.FS, dir string) (lost int64, err error) {
 	if last != log {
 		synced = 0
 	}
-	torn, size, err := tornAt(fs, fs.PathJoin(dir, last), number)
-	if err != nil || torn < 0 || torn < synced {
-		return 0, err // Pebble says what it is.
+	messages, err := newPointed(fs, dir, doubts)
+	if err != nil {
+		return 0, err
 	}
-	return size - torn, cutFile(fs, dir, last, torn)
+	path := fs.PathJoin(dir, last)
+	read, err := readLog(fs, path, number, func(at int64, batch []byte) (bool, error) {
+		if at < synced {
+			return true, nil // So were the messages.
+		}
+		return messages.has(batch)
+	})
+	switch err = errors.Join(err, messages.close()); {
+	case err != nil:
+		return 0, err
+	case read.end+logHead < synced: // A log that was closed ends with a head of no batch.
+		return 0, errDamaged(path, fmt.Sprintf("%d bytes of it were on the disk, and behind byte %d it cannot be read", synced, read.end))
+	case !read.torn:
+		return 0, nil
+	}
+	return read.size - read.end, cutFile(fs, dir, last, read.end)
 }
 
 func lastLog(names []string) (last string, number uint64) {
@@ -109,32 +122,56 @@ func lastLog(names []string) (last string, number uint64) {
 	return last, number
 }
 
-// tornAt returns the offset of the first record that is damaged although later ones are there; −1 when there is none.
-func tornAt(fs vfs.FS, path string, number uint64) (torn, size int64, err error) {
+// logRead is what reading a log found.
+type logRead struct {
+	end  int64 // of what is whole
+	size int64 // of the file
+	torn bool  // what follows is no end that Pebble recognizes
+}
+
+// A block of a log, and what the head of a record takes at most: when less is left in a block, the next one is begun.
+const (
+	logBlock = 32 << 10
+	logHead  = 19
+)
+
+// readLog reads a log up to its end, or to the first batch that is damaged or that whole does not take.
+func readLog(fs vfs.FS, path string, number uint64, whole func(at int64, batch []byte) (bool, error)) (read logRead, err error) {
 	f, err := fs.Open(path)
 	if err != nil {
-		return 0, 0, err
+		return read, err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
 	info, err := f.Stat()
 	if err != nil {
-		return 0, 0, err
+		return read, err
 	}
+	read.size = info.Size()
 	r := newReader(record.NewReader, f, number)
+	var batch bytes.Buffer
 	for {
-		at := r.Offset()
+		read.end = r.Offset()
+		if left := logBlock - read.end%logBlock; left < logHead {
+			read.end += left
+		}
 		one, err := r.Next()
 		if err == nil {
-			_, err = io.Copy(io.Discard, one)
+			batch.Reset()
+			_, err = batch.ReadFrom(one)
 		}
 		switch {
 		case err == nil:
+			if ok, err := whole(read.end, batch.Bytes()); err != nil || !ok {
+				read.torn = true
+				return read, err
+			}
 		case errors.Is(err, record.ErrInvalidChunk), errors.Is(err, record.ErrZeroedChunk):
-			return at, info.Size(), nil
+			read.torn = true
+			return read, nil
 		case errors.Is(err, io.EOF), record.IsInvalidRecord(err):
-			return -1, info.Size(), nil // An end that Pebble recognizes.
+			return read, nil
 		default:
-			return 0, 0, err
+			return read, err
 		}
 	}
 }
@@ -155,16 +192,33 @@ func cutFile(fs vfs.FS, dir, name string, size int64) error {
 		return errors.Join(err, from.Close())
 	}
 	_, err = io.CopyN(to, from, size)
-	err = errors.Join(err, to.Sync(), to.Close(), from.Close())
-	if err != nil {
-		return err
+	if err = errors.Join(err, to.Sync(), to.Close(), from.Close()); err != nil {
+		return errors.Join(err, forget(fs, dir, name+temporary)) // The disk may be full of it.
 	}
 	if err := fs.Rename(fs.PathJoin(dir, name+temporary), fs.PathJoin(dir, name)); err != nil {
 		return err
 	}
-	folder, err := fs.OpenDir(dir)
+	return syncFolder(fs, dir)
+}
+
+// syncLast brings the last log to the disk as it is: the next one must not survive it.
+func syncLast(fs vfs.FS, dir string, doubts *doubts) error {
+	names, err := fs.List(dir)
 	if err != nil {
 		return err
 	}
-	return errors.Join(folder.Sync(), folder.Close())
+	last, _ := lastLog(names)
+	if last == "" {
+		return nil
+	}
+	path := fs.PathJoin(dir, last)
+	f, err := fs.Open(path)
+	if err != nil {
+		return err
+	}
+	err = f.Sync()
+	if err != nil {
+		doubts.add(path)
+	}
+	return errors.Join(err, f.Close())
 }

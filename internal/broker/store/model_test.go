@@ -102,7 +102,7 @@ func (m *modelTest) reopen() {
 			m.Fatal(err)
 		}
 	}
-	m.store = open(m, store.Options{FS: m.fs, Flush: store.Flush(m.random.IntN(2)), MemTableBytes: 256 << 10, CacheBytes: 1 << 20})
+	m.store = open(m, store.Options{FS: m.fs, Flush: store.Flush(m.random.IntN(2)), MemTableBytes: 256 << 10, CacheBytes: 1 << 20, SegmentBytes: 8 << 10, MinApart: int64(1 + m.random.IntN(4000))})
 }
 
 func (m *modelTest) append(topic string, queue int32) {

@@ -13,8 +13,11 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// format is the version of what keys.go describes.
-const format = 1
+// format is the version of what keys.go describes. A store without segments has firstFormat.
+const (
+	format      = 2
+	firstFormat = 1
+)
 
 // lockFolder makes the folder and takes it for this process.
 func (s *Store) lockFolder() error {
@@ -60,7 +63,7 @@ func (s *Store) openDB() error {
 	if err := checkRoom(s.options.FS, s.options.Dir); err != nil {
 		return err
 	}
-	s.disk.patient.Store(false)
+	s.disk.beginOpening()
 	if err := checkClean(s.options.FS, s.options.Dir); err != nil {
 		return plainly(err)
 	}
@@ -87,15 +90,17 @@ func (s *Store) openDB() error {
 	s.handleMu.Lock()
 	s.handle = &handle{db: db}
 	s.handleMu.Unlock()
-	if err := s.load(db); err != nil {
+	if err := errors.Join(s.load(db), s.segments.open(db)); err != nil {
 		return errors.Join(s.damage(err), s.closeDB())
 	}
 	if err := forget(s.options.FS, s.options.Dir, openingName); err != nil {
 		return errors.Join(plainly(err), s.closeDB())
 	}
-	s.disk.patient.Store(true)
-	if s.options.Flush == FlushSync {
-		return forget(s.options.FS, s.options.Dir, syncedName) // Pebble has moved out of the logs of before.
+	if err = s.disk.opened(); err == nil && s.options.Flush == FlushSync {
+		err = forget(s.options.FS, s.options.Dir, syncedName) // Pebble has moved out of the logs of before.
+	}
+	if err != nil {
+		return errors.Join(plainly(err), s.closeDB())
 	}
 	return nil
 }
@@ -107,29 +112,39 @@ func (s *Store) openPebble() (db *pebble.DB, err error) {
 	defer cache.Unref()
 	compactions := newCompactions()
 	defer func() {
-		switch thrown := recover().(type) {
-		case nil:
-		case fatal:
-			err = thrown.error
-		default:
-			panic(thrown)
-		}
 		if err != nil {
 			compactions.Unregister() // Pebble may have registered and not said that it goes.
+		} else {
+			compactions.begin()
 		}
 	}()
-	return pebble.Open(s.options.Dir, s.pebbleOptions(cache, compactions))
+	defer caught(&err)
+	db, err = pebble.Open(s.options.Dir, s.pebbleOptions(cache, compactions))
+	kept := s.disk.kept()
+	switch {
+	case kept == nil:
+		return db, err
+	case err != nil:
+		return nil, fmt.Errorf("%w; then %s", kept, err.Error()) // Pebble may have missed what it thought to have written.
+	}
+	return nil, errors.Join(kept, db.Close())
 }
 
 // prepareLog repairs what FlushAsync may leave, and says if it is in use now.
 func (s *Store) prepareLog() error {
-	lost, err := mendLog(s.options.FS, s.options.Dir)
+	if err := s.disk.doubts.renew(s.options.FS, s.options.Dir); err != nil {
+		return err
+	}
+	lost, err := mendLog(s.options.FS, s.options.Dir, &s.disk.doubts)
 	if err != nil {
 		return err
 	}
 	if lost > 0 {
 		s.options.Logger.Warn("the machine went down before the end of the log was on the disk (flush: async): it is lost",
 			"folder", s.options.Dir, "bytes", lost)
+	}
+	if err := syncLast(s.options.FS, s.options.Dir, &s.disk.doubts); err != nil {
+		return err
 	}
 	if s.options.Flush == FlushAsync {
 		return claimLog(s.options.FS, s.options.Dir)
@@ -208,7 +223,7 @@ func (s *Store) checkFiles() (there bool, err error) {
 		if isLog {
 			logs++
 		}
-		if !d.Exists && (isLog || strings.HasSuffix(name, ".sst") || strings.HasSuffix(name, ".blob")) {
+		if !d.Exists && (isLog || strings.HasSuffix(name, ".sst") || strings.HasSuffix(name, ".blob") || strings.HasSuffix(name, segmentSuffix)) {
 			return false, fmt.Errorf("%w: it has %s, but the files MANIFEST-… and marker.manifest… that go with it are missing: restore the folder from a backup", ErrDamaged, name)
 		}
 	}
@@ -252,7 +267,7 @@ func (s *Store) load(db *pebble.DB) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.topics, s.numbers = make(map[string][]*queue), make(map[uint32]*queue)
-	s.lastNumber, s.nextLog = 0, 0
+	s.lastNumber, s.nextLog, s.segment = 0, 0, -1
 	if v, err := get(db, []byte{prefixCounter}); err != nil {
 		return err
 	} else if len(v) == 4 {
@@ -297,11 +312,13 @@ func (s *Store) loadLogLocked(db *pebble.DB) error {
 		s.nextLog = int64(order.Uint64(k[1:])) + int64(r.bytes)
 		s.clock.atLeast(r.millis)
 	}
+	s.left = s.nextLog
 	return ended(it, it.Error())
 }
 
 // checkFormat refuses a newer format and writes this one into a new store.
-func checkFormat(db *pebble.DB) error {
+func checkFormat(db *pebble.DB) (err error) {
+	defer caught(&err)
 	v, err := get(db, []byte{prefixVersion})
 	switch {
 	case err != nil:
@@ -310,7 +327,7 @@ func checkFormat(db *pebble.DB) error {
 		if err := checkEmpty(db); err != nil {
 			return err
 		}
-		return db.Set([]byte{prefixVersion}, order.AppendUint32(nil, format), pebble.Sync)
+		return db.Set([]byte{prefixVersion}, order.AppendUint32(nil, firstFormat), pebble.Sync)
 	case len(v) != 4:
 		return fmt.Errorf("%w: its format version is %q", ErrDamaged, v)
 	case order.Uint32(v) > format:

@@ -37,9 +37,14 @@ type Options struct {
 	FlushInterval time.Duration
 	// CacheBytes is how much memory caches what was read, 64 MiB by default.
 	CacheBytes int64
-	// MemTableBytes is how much is gathered in memory before it is written out in order, 32 MiB by default. A few times as
+	// MemTableBytes is how much is gathered in memory before it is written out in order, 16 MiB by default. A few times as
 	// much may be in memory while much is stored.
 	MemTableBytes int64
+	// SegmentBytes is how large a file of messages becomes before the next one is begun, 128 MiB by default.
+	SegmentBytes int64
+	// MinApart is how many bytes are synchronized at once at least that go into a segment under FlushSync, 64 KiB by default: to
+	// synchronize a second file costs more than to write fewer bytes twice. How many they become is guessed from the time before.
+	MinApart int64
 	// MaxPending bounds the bytes of changes that wait to be stored, 256 MiB by default.
 	MaxPending int64
 	// MinFree is how much of the disk is left free: a disk with less refuses messages. 256 MiB by default, but not more
@@ -67,7 +72,9 @@ func (o Options) withDefaults() Options {
 	or(&o.FS, vfs.Default)
 	or(&o.FlushInterval, 500*time.Millisecond)
 	or(&o.CacheBytes, 64<<20)
-	or(&o.MemTableBytes, 32<<20)
+	or(&o.MemTableBytes, 16<<20)
+	or(&o.SegmentBytes, 128<<20)
+	or(&o.MinApart, 64<<10)
 	or(&o.MaxPending, 256<<20)
 	or(&o.MinFree, 256<<20)
 	or(&o.RetainEvery, time.Minute)

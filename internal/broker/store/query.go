@@ -16,6 +16,7 @@ func (s *Store) Query(topic, key string, begin, end int64, limit int, has func(r
 			return err
 		}
 		defer func() { err = ended(it, err) }()
+		raws = nil
 		for ok := it.Last(); ok && len(raws) < limit; {
 			hour := min(order.Uint32(it.Key()[1:]), hourOf(end))
 			if hour < hourOf(begin) {
@@ -54,11 +55,11 @@ func (s *Store) queryHour(
 		if !ok || !s.isReadable(topic, p) {
 			continue
 		}
-		at, raw, found, err := entry(db, p.queue, p.offset, true)
+		at, raw, found, err := s.entry(db, p.queue, p.offset, logOffset)
 		switch {
 		case err != nil:
 			return err
-		case !found || at.millis > end || logOffsetOf(raw) != logOffset:
+		case !found || at.millis > end:
 			continue // Another one has its offset since the queue was cut, or it is too young.
 		case at.millis < begin || !each(raw):
 			return nil

@@ -124,16 +124,18 @@ func (s *Store) Queues(topic string) int {
 // Expire removes what lies below first and makes it the first readable offset, at most the end of the queue. done is that
 // of Submit.
 func (s *Store) Expire(topic string, queueID int32, first int64, done func(error)) {
-	s.edit(done, func(g *group) {
-		q := s.findLocked(topic, queueID)
-		if q == nil || first <= q.first {
-			return
-		}
-		first = min(first, q.next)
-		g.removeFrom(appendMessagePrefix(nil, q.number, q.first), appendMessagePrefix(nil, q.number, first))
-		q.first = first
-		g.touch(q)
-	})
+	s.edit(done, func(g *group) { s.expireLocked(g, topic, queueID, first) })
+}
+
+func (s *Store) expireLocked(g *group, topic string, queueID int32, first int64) {
+	q := s.findLocked(topic, queueID)
+	if q == nil || first <= q.first {
+		return
+	}
+	first = min(first, q.next)
+	g.removeFrom(appendMessagePrefix(nil, q.number, q.first), appendMessagePrefix(nil, q.number, first))
+	q.first = first
+	g.touch(q)
 }
 
 // Truncate removes what lies at offset next and after, as a broker does that lost the end of its log in a crash. done is that
@@ -168,9 +170,16 @@ func (s *Store) Delete(topic string, done func(error)) {
 }
 
 // edit puts a change of queues in line.
-func (s *Store) edit(done func(error), do func(*group)) {
+func (s *Store) edit(done func(error), do func(*group)) { s.editUnless(s.refusalLocked, done, do) }
+
+// editSince is edit by what was read since then: it is refused when the store has failed meanwhile, after which that may not hold.
+func (s *Store) editSince(since Mark, done func(error), do func(*group)) {
+	s.editUnless(func() error { return s.refusalSinceLocked(since) }, done, do)
+}
+
+func (s *Store) editUnless(refusalLocked func() error, done func(error), do func(*group)) {
 	s.mu.Lock()
-	err := s.refusalLocked()
+	err := refusalLocked()
 	if err == nil {
 		g := s.groupLocked(0)
 		do(g)

@@ -61,7 +61,7 @@ func (s *Store) Read(topic string, queueID int32, offset int64, limits Limits, m
 	case offset > r.Max:
 		r.Status, r.Next = OverflowBadly, r.Max
 	default:
-		err := s.view(func(db *pebble.DB) error { return take(db, number, &r, offset, limits, match) })
+		err := s.view(func(db *pebble.DB) error { return take(db, s.segments, number, &r, offset, limits, match) })
 		return r, err
 	}
 	return r, nil
@@ -71,14 +71,14 @@ func (s *Store) Read(topic string, queueID int32, offset int64, limits Limits, m
 const usualPull = 32
 
 // take reads from offset on. What is expired meanwhile is passed over.
-func take(db *pebble.DB, number uint32, r *Result, offset int64, limits Limits, match Match) (err error) {
+func take(db *pebble.DB, m *segments, number uint32, r *Result, offset int64, limits Limits, match Match) (err error) {
 	it, err := messages(db, number, offset, r.Max)
 	if err != nil {
 		return err
 	}
 	defer func() { err = ended(it, err) }()
 	scan, next := max(limits.Scan, limits.Messages, 1), offset
-	arena := arena{limits.Buffer[:cap(limits.Buffer)]}
+	picked := picked{arena: arena{limits.Buffer[:cap(limits.Buffer)]}, limits: limits}
 	for ok := it.First(); ok && scan > 0; ok = it.Next() {
 		scan--
 		k := readMessageKey(it.Key())
@@ -86,26 +86,28 @@ func take(db *pebble.DB, number uint32, r *Result, offset int64, limits Limits, 
 			next = k.offset + 1
 			continue
 		}
-		raw, err := it.ValueAndErr()
+		v, err := it.ValueAndErr()
 		if err != nil {
 			return err
 		}
-		if match.Message == nil || match.Message(raw) {
-			full := len(r.Messages) >= limits.Messages || r.TotalSize+len(raw) > limits.Bytes
-			if full && len(r.Messages) > 0 {
+		if match.Message != nil {
+			if v, err = picked.whole(m, v); err != nil {
+				return err
+			}
+		}
+		if match.Message == nil || match.Message(v) {
+			if !picked.add(v) {
 				break
 			}
-			if r.Messages == nil {
-				r.Messages = make([][]byte, 0, min(limits.Messages, usualPull))
-			}
-			r.Messages = append(r.Messages, arena.copy(raw, limits.Messages-len(r.Messages), limits.Bytes-r.TotalSize))
-			r.TotalSize += len(raw)
-			if len(r.Messages) == limits.Messages && match.Tag == nil && match.Message == nil {
+			if len(picked.messages) == limits.Messages && match.Tag == nil && match.Message == nil {
 				next = k.offset + 1
 				break // Without a filter the next one cannot be taken.
 			}
 		}
 		next = k.offset + 1
+	}
+	if err := picked.read(m, r); err != nil {
+		return err
 	}
 	r.Next, r.Status = max(next, offset), Found
 	if len(r.Messages) == 0 {
@@ -119,29 +121,22 @@ func take(db *pebble.DB, number uint32, r *Result, offset int64, limits Limits, 
 
 // messages iterates over the entries of a queue from one offset up to another.
 func messages(db *pebble.DB, number uint32, from, to int64) (*pebble.Iterator, error) {
+	return db.NewIter(messageRange(number, from, to))
+}
+
+func messageRange(number uint32, from, to int64) *pebble.IterOptions {
 	bounds := make([]byte, 0, 2*messageKeySize)
 	bounds = appendMessagePrefix(bounds, number, from)
 	n := len(bounds)
 	bounds = appendMessagePrefix(bounds, number, to)
-	return db.NewIter(&pebble.IterOptions{LowerBound: bounds[:n:n], UpperBound: bounds[n:]})
+	return &pebble.IterOptions{LowerBound: bounds[:n:n], UpperBound: bounds[n:]}
 }
 
-// arena is where the messages of one read are copied to, so that they take few allocations.
-type arena struct{ free []byte }
+// keyAlone asks entry for the key of whatever message is there.
+const keyAlone = -1
 
-// copy returns a copy; more such ones may follow, up to so many bytes in all.
-func (a *arena) copy(raw []byte, more, bytes int) []byte {
-	if len(a.free) < len(raw) {
-		a.free = make([]byte, max(len(raw), min(more*(len(raw)+len(raw)/8), bytes, 1<<20)))
-	}
-	c := a.free[:len(raw):len(raw)]
-	copy(c, raw)
-	a.free = a.free[len(raw):]
-	return c
-}
-
-// entry reads the message at an offset, or only its key; false when it is not there.
-func entry(db *pebble.DB, number uint32, offset int64, value bool) (k entryKey, raw []byte, found bool, err error) {
+// entry reads the message at an offset of its queue and one of the log; false when that is not there, or another one is.
+func (s *Store) entry(db *pebble.DB, number uint32, offset, logOffset int64) (k entryKey, raw []byte, found bool, err error) {
 	it, err := messages(db, number, offset, offset+1)
 	if err != nil {
 		return k, nil, false, err
@@ -151,14 +146,15 @@ func entry(db *pebble.DB, number uint32, offset int64, value bool) (k entryKey, 
 		return k, nil, false, it.Error()
 	}
 	k = readMessageKey(it.Key())
-	if value {
-		v, err := it.ValueAndErr()
-		if err != nil {
-			return k, nil, false, err
-		}
-		raw = append([]byte(nil), v...)
+	if logOffset == keyAlone {
+		return k, nil, true, nil
 	}
-	return k, raw, true, nil
+	v, err := it.ValueAndErr()
+	if err != nil || logOffsetIn(v) != logOffset {
+		return k, nil, false, err
+	}
+	raw, err = s.segments.copy(v)
+	return k, raw, err == nil, err
 }
 
 // Messages returns the readable messages of a queue from an offset on, at most limit of them (0 = all).
@@ -175,20 +171,17 @@ func (s *Store) Messages(topic string, queueID int32, from int64, limit int) ([]
 		end = min(end, first+int64(limit))
 	}
 	var raws [][]byte
-	err := s.view(func(db *pebble.DB) (err error) {
-		it, err := messages(db, number, first, end)
-		if err != nil {
-			return err
-		}
-		defer func() { err = ended(it, err) }()
-		for ok := it.First(); ok; ok = it.Next() {
-			raw, err := it.ValueAndErr()
+	err := s.view(func(db *pebble.DB) error {
+		raws = nil
+		return walk(db, messageRange(number, first, end), func(it *pebble.Iterator) (bool, error) {
+			v, err := it.ValueAndErr()
 			if err != nil {
-				return err
+				return false, err
 			}
-			raws = append(raws, append([]byte(nil), raw...))
-		}
-		return it.Error()
+			raw, err := s.segments.copy(v)
+			raws = append(raws, raw)
+			return true, err
+		})
 	})
 	return raws, err
 }

@@ -114,14 +114,17 @@ func TestFailed_readsDoNotHang(t *testing.T) {
 	put(t, s, "T", record(t, "T", "0", 0))
 	stuck, liftStuck := fs.Inject(faultfs.Fault{Op: faultfs.Write, Suffix: ".sst", Err: syscall.ENOSPC})
 	defer liftStuck()
-	failed, lift := fs.Inject(faultfs.Fault{Op: faultfs.Sync, Suffix: ".log", Err: syscall.EIO})
-	defer lift()
-	for range 200 {
-		if s.Apply(change(t, strings.Repeat("x", 1000))) != nil {
-			break
+	for waits := false; !waits; {
+		_ = s.Apply(change(t, strings.Repeat("x", 100))) // It is refused when a write waits.
+		select {
+		case <-stuck:
+			waits = true
+		default:
 		}
 	}
-	<-stuck
+	failed, lift := fs.Inject(faultfs.Fault{Op: faultfs.Sync, Suffix: ".log", Err: syscall.EIO})
+	defer lift()
+	s.Set(store.Value{Table: "t", Key: "k", Value: []byte("v")}) // is stored all the same
 	<-failed
 	answered := make(chan error, 1)
 	limit := time.NewTimer(30 * time.Second)

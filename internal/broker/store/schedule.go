@@ -59,7 +59,7 @@ func (s *Store) schedule(from, until int64, more func(e Scheduled) bool) (next i
 			if err != nil {
 				return err
 			}
-			if err := e.read(db, v); err != nil {
+			if err := s.readScheduled(db, &e, v); err != nil {
 				return err
 			}
 			on = more(e)
@@ -69,14 +69,14 @@ func (s *Store) schedule(from, until int64, more func(e Scheduled) bool) (next i
 	return next, err
 }
 
-// read reads the message that an entry of the schedule is of; none when its topic was deleted or its queue cut.
-func (e *Scheduled) read(db *pebble.DB, value []byte) error {
+// readScheduled reads the message that an entry of the schedule is of; none when its topic was deleted or its queue cut.
+func (s *Store) readScheduled(db *pebble.DB, e *Scheduled, value []byte) error {
 	p, ok := readPlace(value)
 	if !ok {
 		return nil
 	}
-	k, raw, found, err := entry(db, p.queue, p.offset, true)
-	if err != nil || !found || logOffsetOf(raw) != e.LogOffset {
+	k, raw, found, err := s.entry(db, p.queue, p.offset, e.LogOffset)
+	if err != nil || !found {
 		return err
 	}
 	e.Raw, e.at, e.entry = raw, p, k

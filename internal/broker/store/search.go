@@ -15,7 +15,7 @@ func (s *Store) StoreMillis(topic string, queueID int32, offset int64) (int64, b
 	}
 	var k entryKey
 	err := s.view(func(db *pebble.DB) (err error) {
-		k, _, ok, err = entry(db, number, offset, false)
+		k, _, ok, err = s.entry(db, number, offset, keyAlone)
 		return err
 	})
 	return k.millis, ok && err == nil, err
@@ -54,7 +54,7 @@ func (s *Store) Search(topic string, queueID int32, millis int64, upper bool) (i
 }
 
 // find returns the first offset within bounds whose message is true to is, which must be monotonic.
-func (s *Store) find(number uint32, b bounds, is func(k entryKey, raw []byte) bool, value bool) (offset int64, err error) {
+func (s *Store) find(number uint32, b bounds, is func(k entryKey, v []byte) bool, value bool) (offset int64, err error) {
 	err = s.view(func(db *pebble.DB) (err error) {
 		it, err := messages(db, number, b.first, b.next)
 		if err != nil {
@@ -65,13 +65,13 @@ func (s *Store) find(number uint32, b bounds, is func(k entryKey, raw []byte) bo
 			if err != nil || !it.SeekGE(appendMessagePrefix(nil, number, b.first+int64(i))) {
 				return true
 			}
-			var raw []byte
+			var v []byte
 			if value {
-				if raw, err = it.ValueAndErr(); err != nil {
+				if v, err = it.ValueAndErr(); err != nil {
 					return true
 				}
 			}
-			return is(readMessageKey(it.Key()), raw)
+			return is(readMessageKey(it.Key()), v)
 		})
 		offset = b.first + int64(n)
 		return errors.Join(err, it.Error())
@@ -123,19 +123,14 @@ func (s *Store) inRun(db *pebble.DB, r run, logOffset int64) (raw []byte, found 
 	}
 	first, end := max(r.offset, q.first), min(r.offset+int64(r.count), q.visible)
 	s.mu.Unlock()
-	it, err := messages(db, r.queue, first, max(first, end))
-	if err != nil {
-		return nil, false, err
-	}
-	defer func() { err = ended(it, err) }()
-	for ok := it.First(); ok; ok = it.Next() {
+	err = walk(db, messageRange(r.queue, first, max(first, end)), func(it *pebble.Iterator) (bool, error) {
 		v, err := it.ValueAndErr()
-		if err != nil {
-			return nil, false, err
+		if err != nil || logOffsetIn(v) != logOffset {
+			return true, err
 		}
-		if logOffsetOf(v) == logOffset {
-			return append([]byte(nil), v...), true, nil
-		}
-	}
-	return nil, false, it.Error()
+		raw, err = s.segments.copy(v)
+		found = err == nil
+		return false, err
+	})
+	return raw, found, err
 }

@@ -15,34 +15,36 @@ const lazyDelay = 200 * time.Millisecond
 
 // Store is the messages and tables of one broker. Its methods are safe for concurrent use.
 type Store struct {
-	options Options
-	disk    *disk
-	clock   *clock
-	space   space
-	lock    *pebble.Lock
-	wake    chan struct{}   // there is a group to commit
-	stored  chan *group     // groups whose submitters are to be told
-	ctx     context.Context //nolint:containedctx // ends the goroutines
-	cancel  context.CancelFunc
-	running sync.WaitGroup
-	gone    chan struct{} // closed when the store has failed for good
+	options  Options
+	disk     *disk
+	segments *segments
+	clock    *clock
+	space    space
+	lock     *pebble.Lock
+	wake     chan struct{}   // there is a group to commit
+	stored   chan *group     // groups whose submitters are to be told
+	ctx      context.Context //nolint:containedctx // ends the goroutines
+	cancel   context.CancelFunc
+	running  sync.WaitGroup
+	gone     chan struct{} // closed when the store has failed for good
 
 	handleMu sync.Mutex
 	handle   *handle // nil while Pebble is not open
 
 	damaged sync.Map // paths of files that the operator was told of
 
-	dropped struct { // by retention, whose goroutine alone uses it
-		log  int64
-		hour uint32
-	}
+	dropped dropped // by retention, whose goroutine alone uses it
 
 	mu         sync.Mutex
 	topics     map[string][]*queue // nil for a queue never written to
 	numbers    map[uint32]*queue
 	lastNumber uint32
 	nextLog    int64
+	segment    int64    // where the last one begins; −1 when the next one is not begun yet
+	left       int64    // where the log ended when the one before was left: what is behind is not in that one
+	spare      [][]byte // memory for the messages of groups
 	groups     []*group // the last one is open
+	lastGroup  int64    // bytes of the one that was committed last
 	committing *group
 	pending    int64 // bytes of messages in groups and committing
 	scheduled  int   // messages that wait for their time
@@ -62,6 +64,8 @@ func Open(o Options) (*Store, error) {
 		lazy: make(map[string][]byte), gone: make(chan struct{}),
 	}
 	s.disk = newDisk(o.FS, o.Dir, o.Flush, diskEvents{s.onStuck, s.fail, s.failForGood, s.tellDamage})
+	s.segments, s.dropped = newSegments(s.disk), newDropped(s.Mark())
+	s.disk.messages = s.segments.sync
 	s.space = space{fs: o.FS, dir: o.Dir, least: o.MinFree}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	if err := s.lockFolder(); err != nil {
@@ -73,11 +77,9 @@ func Open(o Options) (*Store, error) {
 	s.running.Go(s.commitLoop)
 	s.running.Go(s.tellLoop)
 	if o.Flush == FlushAsync {
-		s.running.Go(func() { s.every(o.FlushInterval, s.disk.syncLogs) })
+		s.running.Go(func() { s.disk.syncLoop(s.ctx, o.FlushInterval) })
 	}
-	if o.RetainAge > 0 || o.RetainBytes > 0 {
-		s.running.Go(func() { s.every(o.RetainEvery, s.retain) })
-	}
+	s.running.Go(func() { s.every(o.RetainEvery, s.retain) })
 	return s, nil
 }
 
@@ -101,6 +103,10 @@ func (s *Store) Close() error {
 	}
 	s.cancel()
 	s.ended()
+	if s.options.Flush == FlushAsync && s.disk.stuck() == nil {
+		// What is there now was on the disk: if it is not there next time, no power loss took it. A full disk cannot be told that.
+		_ = s.disk.syncLogs(true)
+	}
 	s.disk.cancel()
 	err := s.closeDB()
 	if err == nil && s.failure() == nil {

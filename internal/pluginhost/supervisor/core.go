@@ -21,6 +21,7 @@ type Core struct {
 	pause     time.Duration
 	exits     []time.Time
 	open      bool
+	stillborn bool      // the last end was before Ready
 	wake      time.Time // the tick that is awaited
 	restarts  int
 	startFail int
@@ -58,7 +59,7 @@ func transitions() map[rule]handler {
 		{Configuring, Unwant}:     (*Core).kill,
 
 		{Ready, Exited}:  (*Core).ended,
-		{Ready, Tick}:    (*Core).healthy,
+		{Ready, Tick}:    (*Core).forget,
 		{Ready, Unwant}:  step(Draining, Halt, Drain),
 		{Ready, Replace}: step(Draining, Halt, Drain),
 
@@ -71,6 +72,14 @@ func transitions() map[rule]handler {
 		{Backoff, Unwant}: (*Core).stop,
 		{Failed, Unwant}:  (*Core).stop,
 		{Absent, Unwant}:  (*Core).stop,
+
+		{Backoff, Renew}:     (*Core).renew,
+		{Failed, Renew}:      (*Core).renew,
+		{Probing, Renew}:     (*Core).forget, // a try is under way; what it fails of is the first failure
+		{Starting, Renew}:    (*Core).forget,
+		{Configuring, Renew}: (*Core).forget,
+		{Backoff, Works}:     (*Core).follow,
+		{Failed, Works}:      (*Core).follow,
 	}
 }
 
@@ -87,7 +96,8 @@ func (c *Core) Step(now time.Time, e Event) []Action {
 		}
 		c.wake = time.Time{}
 	default:
-		if e.Generation != c.generation {
+		always := e.Kind == Works || e.Kind == Renew && e.Generation == 0
+		if !always && e.Generation != c.generation {
 			return nil
 		}
 	}
@@ -147,10 +157,25 @@ func (c *Core) ready(now time.Time, _ Event) []Action {
 	return append(actions, c.wakeAt(now.Add(c.policy.Healthy)))
 }
 
-// healthy forgets earlier failures.
-func (c *Core) healthy(time.Time, Event) []Action {
+// forget drops earlier failures: it is healthy, or not what it was.
+func (c *Core) forget(time.Time, Event) []Action {
 	c.pause, c.exits, c.open = 0, nil, false
 	return nil
+}
+
+// renew tries at once, as if nothing had failed yet.
+func (c *Core) renew(now time.Time, e Event) []Action {
+	c.forget(now, e)
+	return c.probe(now, e)
+}
+
+// follow tries at once what ended before it was ready, since others of its kind come up by now. A plugin that crashes on
+// messages comes up each time too, and must not get around its breaker so.
+func (c *Core) follow(now time.Time, e Event) []Action {
+	if !c.stillborn {
+		return nil
+	}
+	return c.probe(now, e)
 }
 
 func (c *Core) kill(now time.Time, _ Event) []Action { return step(Draining, Kill)(c, now, Event{}) }
@@ -174,9 +199,10 @@ func (c *Core) ended(now time.Time, e Event) []Action {
 	if !c.wanted {
 		return c.halt(serving, c.stop(now, e))
 	}
+	c.stillborn = c.state == Probing || c.state == Starting || c.state == Configuring
 	if e.Crash {
 		c.count(now)
-	} else if c.state == Probing || c.state == Starting || c.state == Configuring {
+	} else if c.stillborn {
 		c.startFail++
 	}
 	wait := c.backoff()

@@ -71,6 +71,8 @@ func TestCore_life(t *testing.T) {
 		drained      = supervisor.Drained
 		exited       = supervisor.Exited
 		refused      = supervisor.Replace
+		renew        = supervisor.Renew
+		works        = supervisor.Works
 	)
 	for name, tc := range map[string]struct {
 		events []supervisor.Kind
@@ -93,6 +95,14 @@ func TestCore_life(t *testing.T) {
 		"unwanted while it waits":     {[]supervisor.Kind{want, failed, unwant}, supervisor.Stopped, nil},
 		"wanted again while it ends":  {[]supervisor.Kind{want, probed, started, configured, unwant, drained, want, exited}, supervisor.Probing, []supervisor.Do{supervisor.Probe}},
 		"replaced on purpose":         {[]supervisor.Kind{want, probed, started, configured, refused, drained, exited}, supervisor.Probing, []supervisor.Do{supervisor.Probe}},
+		"repaired while it waits":     {[]supervisor.Kind{want, failed, renew}, supervisor.Probing, []supervisor.Do{supervisor.Probe}},
+		"repaired while it is tried":  {[]supervisor.Kind{want, probed, renew}, supervisor.Starting, nil},
+		"renewed in service":          {[]supervisor.Kind{want, probed, started, configured, renew}, supervisor.Ready, nil},
+		"renewed and unwanted":        {[]supervisor.Kind{want, failed, unwant, renew}, supervisor.Stopped, nil},
+		"another one works":           {[]supervisor.Kind{want, probed, exited, works}, supervisor.Probing, []supervisor.Do{supervisor.Probe}},
+		"another one, after a crash":  {[]supervisor.Kind{want, probed, started, configured, exited, works}, supervisor.Backoff, nil},
+		"another one, after two ends": {[]supervisor.Kind{want, failed, works, probed, started, configured, exited, works}, supervisor.Backoff, nil},
+		"another one, unwanted":       {[]supervisor.Kind{want, failed, unwant, works}, supervisor.Stopped, nil},
 		"late start event is nothing": {[]supervisor.Kind{want, probed, started, configured, started}, supervisor.Ready, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -147,6 +157,65 @@ func TestCore_breakerLetsOneThroughAMinute(t *testing.T) {
 	}
 }
 
+// trip opens the breaker by crashes in the start.
+func (b *bench) trip(t *testing.T) {
+	t.Helper()
+	for !b.core.Status().Open {
+		b.step(supervisor.Probed, false)
+		b.step(supervisor.Exited, true)
+		if !b.core.Status().Open {
+			b.tick()
+		}
+	}
+	if s := b.core.Status(); s.State != supervisor.Failed || s.NextTry.Sub(b.now) < 48*time.Second {
+		t.Fatalf("tripped: %+v", s)
+	}
+}
+
+// A repaired process is a new one: nothing that it failed of before counts. A Renew that comes late is for a wait that is over.
+func TestCore_renewForgets(t *testing.T) {
+	t.Parallel()
+	b := newBench(5, false)
+	b.step(supervisor.Want, false)
+	b.trip(t)
+	waited := b.gen
+	b.step(supervisor.Renew, false)
+	if s := b.core.Status(); s.State != supervisor.Probing || s.Open || s.Exits != 0 || s.Generation == waited {
+		t.Errorf("renewed: %+v", s)
+	}
+	b.step(supervisor.Probed, false)
+	b.step(supervisor.Exited, true)
+	if wait := b.wake.Sub(b.now); wait > 100*time.Millisecond || b.core.Status().State != supervisor.Backoff {
+		t.Errorf("after the first crash of the repaired one: %s, %+v", wait, b.core.Status())
+	}
+	b.tick()
+	b.trip(t)
+	before := b.core.Status()
+	if got := b.core.Step(b.now, supervisor.Event{Kind: supervisor.Renew, Generation: waited}); got != nil || b.core.Status() != before {
+		t.Errorf("a late one: %v, %+v", got, b.core.Status())
+	}
+	if got := b.core.Step(b.now, supervisor.Event{Kind: supervisor.Renew}); len(got) != 1 || got[0].Do != supervisor.Probe {
+		t.Errorf("one for whichever is there: %v", got)
+	}
+}
+
+// Another process that works does not close the breaker, and its word is for one try each.
+func TestCore_worksForgetsNothing(t *testing.T) {
+	t.Parallel()
+	b := newBench(5, false)
+	b.step(supervisor.Want, false)
+	b.trip(t)
+	b.step(supervisor.Works, false)
+	if s := b.core.Status(); s.State != supervisor.Probing || !s.Open || s.Exits < 5 {
+		t.Errorf("another one works: %+v", s)
+	}
+	b.step(supervisor.Probed, false)
+	b.step(supervisor.Exited, true)
+	if s := b.core.Status(); s.State != supervisor.Failed || s.NextTry.Sub(b.now) < 48*time.Second {
+		t.Errorf("it crashed again: %+v", s)
+	}
+}
+
 func TestCore_failuresToStartDoNotTrip(t *testing.T) {
 	t.Parallel()
 	b := newBench(3, false)
@@ -180,7 +249,7 @@ func TestCore_oldGenerationsChangeNothing(t *testing.T) {
 	b.step(supervisor.Want, false)
 	b.toReady(t)
 	before := b.core.Status()
-	for k := supervisor.Probed; k <= supervisor.Replace; k++ {
+	for k := supervisor.Probed; k <= supervisor.Renew; k++ {
 		if k == supervisor.Tick {
 			continue
 		}
@@ -202,7 +271,7 @@ func TestCore_properties(t *testing.T) {
 		serving, started := false, map[uint64]bool{}
 		for range rapid.IntRange(1, 200).Draw(t, "steps") {
 			b.now = b.now.Add(time.Duration(rapid.IntRange(0, 90_000).Draw(t, "ms")) * time.Millisecond)
-			kind := supervisor.Kind(rapid.IntRange(int(supervisor.Want), int(supervisor.Replace)).Draw(t, "kind"))
+			kind := supervisor.Kind(rapid.IntRange(int(supervisor.Want), int(supervisor.Works)).Draw(t, "kind"))
 			b.step(kind, rapid.Bool().Draw(t, "crash"))
 			s := b.core.Status()
 			for _, do := range b.last {

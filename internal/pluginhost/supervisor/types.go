@@ -30,7 +30,7 @@ func (s State) String() string {
 // Kind names an event.
 type Kind uint8
 
-// The kinds of events. All but Want, Unwant and Tick belong to a generation.
+// The kinds of events. All but Want, Unwant, Tick and Works belong to a generation; Renew may.
 const (
 	Want       Kind = iota + 1 // the process shall run
 	Unwant                     // the process shall end, in peace
@@ -42,12 +42,14 @@ const (
 	Exited                     // the process ended
 	Tick                       // a timer that was asked for has come
 	Replace                    // the process shall end in peace and be started anew
+	Renew                      // what it failed of may be gone: another binary, a reload
+	Works                      // another process of the same plugin has become ready
 )
 
 // Event is what happened.
 type Event struct {
 	Kind       Kind
-	Generation uint64 // which try it belongs to; 0 for Want, Unwant, Tick
+	Generation uint64 // which try it belongs to; 0 for Want, Unwant, Tick, Works, and for a Renew of whichever is there
 	// Crash says that the process ended after it was executed, by its own doing or killed for a hang or for memory.
 	// Without it, an end (StepFailed: missing file, no memory to fork; Exited: stopped by the host) is not held against it.
 	Crash bool

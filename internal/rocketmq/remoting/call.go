@@ -44,6 +44,11 @@ func (c *Conn) call(ctx context.Context, req *wire.Command, held bool) (*Reply, 
 	if c.isDraining() {
 		return nil, c.failed(req, false, ErrDraining)
 	}
+	return c.exchange(ctx, req, held)
+}
+
+// exchange is call for a connection that may be draining.
+func (c *Conn) exchange(ctx context.Context, req *wire.Command, held bool) (*Reply, error) {
 	if _, ok := ctx.Deadline(); !ok {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, c.cfg.CallTimeout)

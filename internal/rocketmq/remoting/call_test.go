@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -248,4 +249,38 @@ func TestSignFailureSendsNothing(t *testing.T) {
 	if n := c.Stats().Outstanding; n != 0 {
 		t.Errorf("%d outstanding", n)
 	}
+}
+
+// Numbers wrap around after four thousand million requests, past those that are still out.
+func TestNumbersWrapAround(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, peer := connect(t, Config{})
+		held := make(chan *wire.Command, 1)
+		go func() {
+			for cmd := peer.next(); cmd != nil; cmd = peer.next() {
+				if string(cmd.Body) == "long poll" {
+					held <- cmd
+					continue
+				}
+				peer.answer(cmd, wire.RespSuccess, cmd.Body)
+			}
+		}()
+		c.table.next = math.MaxInt32
+		outcomes, _ := hold(t, c, "long poll", time.Hour)
+		req := <-held
+		if req.Opaque != math.MinInt32 {
+			t.Errorf("number %d follows the highest", req.Opaque)
+		}
+		c.table.next = math.MaxInt32
+		for range 3 {
+			if got := mustCall(t.Context(), t, c, "x"); got != "x" {
+				t.Errorf("answered %q", got)
+			}
+		}
+		peer.answer(req, wire.RespSuccess, []byte("held"))
+		if o := once(t, c, outcomes); o.err != nil || o.body != "held" {
+			t.Errorf("the held one: %+v", o)
+		}
+		c.Close()
+	})
 }

@@ -258,3 +258,48 @@ func TestDialFailureNamesTheAddress(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// What is out on a connection that drains may take its time, as long as the peer lives.
+func TestDrainingConnectionOfALivePeerIsNotTakenForSilent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, peer := connect(t, Config{Probe: func() *wire.Command { return ping("probe") }})
+		held := make(chan *wire.Command, 1)
+		go func() {
+			for cmd := peer.next(); cmd != nil; cmd = peer.next() {
+				if string(cmd.Body) == "probe" {
+					peer.answer(cmd, wire.RespSuccess, nil)
+					continue
+				}
+				held <- cmd
+			}
+		}()
+		result := make(chan error, 1)
+		go func() {
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+			defer cancel()
+			_, err := c.CallHeld(ctx, ping("long poll"))
+			result <- err
+		}()
+		req := <-held
+		c.Drain()
+		<-time.NewTimer(time.Minute).C
+		peer.answer(req, wire.RespSuccess, nil)
+		if err := <-result; err != nil {
+			t.Errorf("the outstanding request: %v", err)
+		}
+	})
+}
+
+// One that does not live is found out there too.
+func TestDrainingConnectionOfASilentPeerEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, peer := connect(t, Config{Probe: func() *wire.Command { return ping("probe") }})
+		go peer.swallow()
+		outcomes, _ := hold(t, c, "long poll", time.Hour)
+		c.Drain()
+		start := time.Now()
+		if o := <-outcomes; !errors.Is(o.err, ErrSilent) || time.Since(start) < 10*time.Second || time.Since(start) > 16*time.Second {
+			t.Errorf("got %v after %s, want ErrSilent after 10 s and the probe's time", o.err, time.Since(start))
+		}
+	})
+}

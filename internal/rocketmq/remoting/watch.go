@@ -42,7 +42,7 @@ func (c *Conn) look() {
 }
 
 // probe asks something cheap and closes the connection when not one byte comes back. Any byte counts: a peer that is slow
-// with one request is not dead.
+// with one request is not dead. A draining connection is probed as well: what is still out on it has to end.
 func (c *Conn) probe() {
 	if c.cfg.Probe == nil {
 		return
@@ -50,7 +50,7 @@ func (c *Conn) probe() {
 	before := c.lastRead.Load()
 	ctx, cancel := context.WithTimeout(c.ctx, c.cfg.ProbeTimeout)
 	defer cancel()
-	reply, err := c.call(ctx, c.cfg.Probe(), true)
+	reply, err := c.exchange(ctx, c.cfg.Probe(), true)
 	if err == nil {
 		reply.Release()
 		return

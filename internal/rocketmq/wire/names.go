@@ -23,6 +23,8 @@ const (
 
 	// InnerProducerGroup is the group under which a consumer's own producer shows in heartbeats.
 	InnerProducerGroup = "CLIENT_INNER_PRODUCER"
+	// ToolsGroup is the group that RocketMQ's own tools read with; every broker has it.
+	ToolsGroup = "TOOLS_CONSUMER"
 	// DefaultConsumerGroup and DefaultProducerGroup are refused by clients.
 	DefaultConsumerGroup = "DEFAULT_CONSUMER"
 	DefaultProducerGroup = "DEFAULT_PRODUCER"

@@ -7,13 +7,13 @@ const systemGroupPrefix = "CID_RMQ_SYS_"
 
 // WithNamespace returns the name of a topic or group as it travels in a namespace: NS%name, behind the mark of a retry or
 // dead-letter topic. RocketMQ's own topics and groups, and names that have the namespace already, stay as they are
-// (NamespaceUtil, remoting-protocol.md 5.4).
+// (NamespaceUtil, remoting-protocol.md 5.4). So does the group of its tools, which know no namespaces: each broker has that one.
 func WithNamespace(ns, name string) string {
 	if ns == "" || name == "" {
 		return name
 	}
 	mark, rest := splitMark(name)
-	if mark == "" && (IsSystemTopic(name) || strings.HasPrefix(name, systemGroupPrefix) || name == InnerProducerGroup) || strings.HasPrefix(rest, ns+"%") {
+	if mark == "" && (IsSystemTopic(name) || isSystemGroup(name)) || strings.HasPrefix(rest, ns+"%") {
 		return name
 	}
 	return mark + ns + "%" + rest
@@ -26,6 +26,10 @@ func WithoutNamespace(ns, name string) string {
 	}
 	mark, rest := splitMark(name)
 	return mark + strings.TrimPrefix(rest, ns+"%")
+}
+
+func isSystemGroup(name string) bool {
+	return strings.HasPrefix(name, systemGroupPrefix) || name == InnerProducerGroup || name == ToolsGroup
 }
 
 // splitMark splits the mark of a retry or dead-letter topic off.

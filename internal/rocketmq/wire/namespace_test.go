@@ -2,7 +2,7 @@ package wire
 
 import "testing"
 
-// TestNamespace has the names that Java's NamespaceUtil makes.
+// TestNamespace has the names that Java's NamespaceUtil makes, and that of mqadmin's group.
 func TestNamespace(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]string{
@@ -17,6 +17,7 @@ func TestNamespace(t *testing.T) {
 		"CID_RMQ_SYS_TRANS":     "CID_RMQ_SYS_TRANS",
 		"SCHEDULE_TOPIC_XXXX":   "SCHEDULE_TOPIC_XXXX",
 		"CLIENT_INNER_PRODUCER": "CLIENT_INNER_PRODUCER",
+		"TOOLS_CONSUMER":        "TOOLS_CONSUMER",
 		"":                      "",
 	} {
 		if got := WithNamespace("INST_1", name); got != want {

@@ -58,9 +58,39 @@ func NewSubscriptionData(topic, expressionType, expression string, version int64
 	if err != nil {
 		return SubscriptionData{}, err
 	}
+	s.setTags(tags)
+	return s, nil
+}
+
+// ToldSubscriptionData is NewSubscriptionData for a subscription of another client. Nothing is wrong with that here: its tags
+// are what FilterAPI makes of the expression, also where they look like SQL or there are none, and an unknown type stays.
+func ToldSubscriptionData(topic, expressionType, expression string, version int64) SubscriptionData {
+	s := SubscriptionData{
+		Topic: topic, ExpressionType: expressionType, SubString: expression, SubVersion: version, TagsSet: []string{}, CodeSet: CodeSet{},
+	}
+	if expressionType != "" && expressionType != ExpressionTag {
+		return s
+	}
+	s.ExpressionType = ExpressionTag
+	if expression == "" || expression == AllTags {
+		s.SubString = AllTags
+		return s
+	}
+	tags := []string{}
+	for part := range strings.SplitSeq(expression, "||") {
+		if tag := strings.TrimSpace(part); tag != "" && !slices.Contains(tags, tag) {
+			tags = append(tags, tag)
+		}
+	}
+	s.setTags(tags)
+	return s
+}
+
+// setTags sets the tags; nil: every message passes.
+func (s *SubscriptionData) setTags(tags []string) {
 	if tags == nil {
 		s.SubString = AllTags
-		return s, nil
+		return
 	}
 	s.TagsSet = tags
 	for _, t := range tags {
@@ -68,7 +98,6 @@ func NewSubscriptionData(topic, expressionType, expression string, version int64
 			s.CodeSet = append(s.CodeSet, h)
 		}
 	}
-	return s, nil
 }
 
 // ParseTags splits a tag expression such as "a || b" into its tags: trimmed, each once, in the order written. Nil means

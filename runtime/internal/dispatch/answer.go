@@ -74,13 +74,14 @@ func (c *Core) overdue(now time.Time) {
 		if now.Before(r.until) {
 			return false
 		}
-		d := r.lane.answer(f, r.index)
-		r.lane.end(f)
+		d, index := r.lane.answer(f, r.index), []uint32{r.index}
 		if d.Strand != 0 {
 			c.ghost(r.lane, r.seq, r.index, d)
+			index = append(index, c.giveUpRest(now, r.lane, f, d)...)
 		}
+		r.lane.end(f)
 		c.counters.Deadlines++
-		c.act(Action{Kind: ActCancel, Lane: r.lane.id, Seq: r.seq, Index: []uint32{r.index}})
+		c.act(Action{Kind: ActCancel, Lane: r.lane.id, Seq: r.seq, Index: index})
 		c.verdict(d, r.lane, frame.Verdict{Index: r.index, Kind: frame.VerdictRetry, Class: "deadline", Text: "no answer within " + c.settings.Deadline.String()})
 		return true
 	})
@@ -173,6 +174,10 @@ func (c *Core) other(now time.Time, l *lane, f *flight, v frame.Verdict) {
 	switch v.Kind {
 	case frame.VerdictUntouched:
 		c.counters.Untouched++
+		if d.Crashed() {
+			c.backToSuspects(d)
+			return
+		}
 		c.requeue(now, d)
 	case frame.VerdictAck:
 		c.counters.Acks++

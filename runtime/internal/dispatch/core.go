@@ -22,6 +22,7 @@ type Core struct {
 	solo     soloState
 	suspects []*queue.Delivery
 	retiring bool
+	full     bool // nothing more is sent for now
 	quiet    bool // another dispatcher takes over as soon as nothing is out
 	strands  map[uint32]*strand
 	ghosts   map[strandID]int  // given up here, perhaps still running there
@@ -122,7 +123,9 @@ func (c *Core) Step(now time.Time, in Input) []Action {
 	if c.quiet {
 		return c.actions
 	}
-	c.fill(now)
+	if !c.full {
+		c.fill(now)
+	}
 	c.trySolo(now)
 	return c.actions
 }

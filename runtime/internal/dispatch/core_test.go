@@ -233,3 +233,71 @@ func TestBrokenIsKnownAfterAFewOfManySuspects(t *testing.T) {
 		t.Errorf("broken %t: %s", broken, text)
 	}
 }
+
+// A suspect that the solo process gives back untouched, since it is replaced, is a suspect still: it would take others with it.
+func TestSuspectThatComesBackUntouchedRunsAlone(t *testing.T) {
+	r := newRig(Settings{BatchMax: 32, BatchBytes: 1 << 20})
+	r.offer(0, 2)
+	r.open(1, 100, frame.LaneInfo{})
+	r.event(1, frame.Event{Kind: frame.EventLost, Lost: &frame.Lost{Cause: frame.CauseCrash, Suspects: []frame.Ref{{Seq: 1}}}})
+	r.solo(2)
+	r.event(2, frame.Event{Kind: frame.EventResults, Results: &frame.Results{Seq: 1, Verdicts: []frame.Verdict{{Kind: frame.VerdictUntouched}}}})
+	as := r.open(3, 100, frame.LaneInfo{})
+	if n, _ := sent(as); n != 1 || as[0].Items[0].Offset != 1 || r.c.Suspects() != 1 {
+		t.Errorf("%d sent, %d suspects: %+v", n, r.c.Suspects(), as)
+	}
+}
+
+// solo opens a solo lane with its one credit.
+func (r *rig) solo(id LaneID) []Action {
+	r.now = r.now.Add(longSoloPause)
+	r.c.Step(r.now, Input{Kind: InOpened, Lane: id, Solo: true})
+	return r.event(id, frame.Event{Kind: frame.EventCredit, Credits: 1})
+}
+
+// dies ends a solo lane with its first message.
+func (r *rig) dies(id LaneID) []Action {
+	return r.event(id, frame.Event{Kind: frame.EventLost, Lost: &frame.Lost{Cause: frame.CauseCrash, Suspects: []frame.Ref{{Seq: 1}}}})
+}
+
+// ack has a plugin ack n messages of a queue on a lane of their own.
+func (r *rig) ack(id LaneID, n int) {
+	r.offer(int32(id), n)
+	r.open(id, n, frame.LaneInfo{})
+	r.event(id, frame.Event{Kind: frame.EventResults, Results: &frame.Results{Seq: 1, AckRuns: []uint32{0, uint32(n)}}})
+}
+
+// A suspect moves to the dispatcher that replaces its own, which has counted acks of its own: the proof is made there anew, and
+// what either counted before is none.
+func TestProofIsMadeWhereTheSuspectIs(t *testing.T) {
+	for name, before := range map[string]struct{ first, second int }{"few there": {first: 100}, "many there": {second: 100}} {
+		t.Run(name, func(t *testing.T) {
+			s := Settings{BatchMax: 200, BatchBytes: 1 << 20}
+			old, next := newRig(s), newRig(s)
+			old.ack(1, 1+before.first)
+			next.ack(1, 1+before.second)
+			old.offer(0, 1)
+			old.open(2, 0, frame.LaneInfo{})
+			old.event(1, frame.Event{Kind: frame.EventCredit, Credits: 1})
+			old.event(1, frame.Event{Kind: frame.EventLost, Lost: &frame.Lost{Cause: frame.CauseCrash, Suspects: []frame.Ref{{Seq: 2}}}})
+			old.solo(3)
+			old.dies(3)
+			for _, a := range old.c.Step(old.now, Input{Kind: InSurrender}) {
+				for _, d := range a.Items {
+					next.c.Step(next.now, Input{Kind: InMove, One: d})
+				}
+			}
+			next.solo(3)
+			next.dies(3)
+			if n := next.c.Counters().Poisoned; n != 0 || next.c.Suspects() != 1 {
+				t.Fatalf("%d poisoned after one crash here, %d suspects", n, next.c.Suspects())
+			}
+			next.ack(4, 1)
+			next.solo(5)
+			next.dies(5)
+			if n := next.c.Counters().Poisoned; n != 1 {
+				t.Errorf("%d poisoned after the proof, want 1", n)
+			}
+		})
+	}
+}

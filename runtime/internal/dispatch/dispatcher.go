@@ -49,6 +49,8 @@ type Config struct {
 	Settle func(*settle.Job)
 	// Numbers numbers the strands of a stream over all its dispatchers; nil = this one's alone.
 	Numbers *atomic.Uint32
+	// Full tells that nothing more is to be sent for now: what was answered waits to be settled. Then Poke is called; nil = never.
+	Full func() bool
 	// Move gives a message that was not sent to the dispatcher that replaces this one.
 	Move   func(*queue.Delivery)
 	Hooks  Hooks // may be nil
@@ -122,6 +124,9 @@ func (d *Dispatcher) Move(one *queue.Delivery) { d.push(Input{Kind: InMove, One:
 
 // Again takes back a message that the settler had, to be tried in place.
 func (d *Dispatcher) Again(one *queue.Delivery) { d.push(Input{Kind: InAgain, One: one}) }
+
+// Poke has it look again whether something can be sent.
+func (d *Dispatcher) Poke() { d.push(Input{Kind: InTick}) }
 
 // Configure changes the settings of batches.
 func (d *Dispatcher) Configure(s Settings) { d.push(Input{Kind: InSettings, Settings: &s}) }
@@ -280,6 +285,7 @@ func (d *Dispatcher) step(now time.Time, in Input) {
 	if in.Kind == InOpened {
 		d.lanes[in.Lane] = in.lane
 	}
+	d.core.full = d.cfg.Full != nil && d.cfg.Full()
 	actions := d.core.Step(now, in)
 	for i := range actions {
 		d.do(now, &actions[i])

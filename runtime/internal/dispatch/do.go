@@ -153,6 +153,10 @@ func (d *Dispatcher) acked(now time.Time, a *Action) {
 func (d *Dispatcher) verdict(now time.Time, a *Action) {
 	m := a.D
 	if m.Direct != nil {
+		if len(a.Outputs) > 0 { // its verdict counts once they are stored
+			d.cfg.Settle(&settle.Job{Items: []settle.Item{{D: m, Outputs: a.Outputs}}, Verdict: a.Verdict, Info: *a.Info, Results: a.Results})
+			return
+		}
 		m.Direct(a.Verdict)
 		a.Own = m.Own
 		m.Own.Settle([]*queue.Delivery{m})

@@ -138,7 +138,7 @@ func (c *Core) Next(now time.Time) (at time.Time) {
 			at = t
 		}
 	}
-	if len(c.listed) > 0 && !c.quiet {
+	if len(c.listed) > 0 && !c.quiet && !c.full {
 		if l := c.freest(); l != nil && c.lingers(now, l) {
 			soonest(c.since.Add(c.settings.Linger))
 		}

@@ -67,7 +67,9 @@ func (c *Core) left() Left {
 			rest = append(rest, s.ready.popFront())
 		}
 		c.ready -= len(rest)
-		slices.Reverse(rest) // each goes to the head of its queue
+		if !o.Ordered() {
+			slices.Reverse(rest) // each goes to the head of its queue; one of a strand goes out as soon as it comes
+		}
 		l.Waiting = append(l.Waiting, rest...)
 	}
 	return l

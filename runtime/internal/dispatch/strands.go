@@ -171,6 +171,19 @@ func (c *Core) ghost(l *lane, seq uint64, index uint32, d *queue.Delivery) {
 	g.own.Ghost(1)
 }
 
+// giveUpRest takes back what follows a message that was given up in its batch. A handler that answers late goes on with it, and
+// that is not to count: it comes again after the one that is tried again.
+func (c *Core) giveUpRest(now time.Time, l *lane, f *flight, head *queue.Delivery) (index []uint32) {
+	for i, d := range slices.Backward(f.items) {
+		if d != nil && d.Own == head.Own && d.Strand == head.Strand {
+			index = append(index, uint32(i))
+			c.ghost(l, f.seq, uint32(i), d)
+			c.requeue(now, l.answer(f, uint32(i)))
+		}
+	}
+	return index
+}
+
 // idOf is the strand of a message whose ownership may have ended.
 func idOf(d *queue.Delivery) strandID {
 	id := strandID{queue: d.Own.Queue}

@@ -134,8 +134,13 @@ func (m *model) act(a Action) {
 			records[i] = &record{id: idOf(d), q: d.Own.Queue.ID, offset: d.Offset}
 		}
 		l.flights[a.Seq], l.order = records, append(l.order, a.Seq)
+	case ActAck:
+		for _, d := range a.Items {
+			m.finished[d.Own.Queue.ID][d.Offset] = true
+		}
 	case ActVerdict:
 		if a.Verdict.Kind == frame.VerdictAck {
+			m.finished[a.D.Own.Queue.ID][a.D.Offset] = true
 			m.inputs = append(m.inputs, Input{Kind: InDone, Own: a.D.Own, Strand: Strand{Number: a.D.Strand}})
 			return
 		}
@@ -266,8 +271,7 @@ func (m *model) answer() {
 		m.running[r.id]--
 		answered := 1
 		if m.calm || m.rnd.IntN(4) > 0 {
-			m.finished[r.q][r.offset] = true
-			m.event(id, acked(seq, uint32(i), 1))
+			m.event(id, acked(seq, uint32(i), 1)) // which ends it well unless that comes too late
 		} else {
 			vs := []frame.Verdict{{Index: uint32(i), Kind: frame.VerdictRetry + frame.VerdictKind(m.rnd.IntN(2))}}
 			for k, after := range l.flights[seq][i+1:] {

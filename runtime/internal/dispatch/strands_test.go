@@ -196,3 +196,36 @@ func TestStrandsGoOverToTheNextDispatcher(t *testing.T) {
 		t.Errorf("sent %v of key a", got)
 	}
 }
+
+// A handler that pays no heed to its deadline answers late and goes on with what follows. None of that counts: what was given
+// up comes again, and what follows it comes again after it.
+func TestWhatFollowsAMessageThatIsOverdueComesAgainAfterIt(t *testing.T) {
+	r := newRig(Settings{BatchMax: 8, BatchBytes: 1 << 20, Deadline: 2 * time.Second})
+	r.open(1, 100, frame.LaneInfo{})
+	as := r.offerOrdered(queue.OrderKey, 0, "a", "a", "b", "a")
+	if got := sends(as); len(got) != 1 || !slices.Equal(got[0], []int64{0, 1, 3, 2}) {
+		t.Fatalf("sent %v", got)
+	}
+	head := as[0].Items[0]
+	r.event(1, frame.Event{Kind: frame.EventStarted, Ref: frame.Ref{Seq: 1, Index: 0}})
+	r.now = r.now.Add(2 * time.Second)
+	as = r.c.Step(r.now, Input{Kind: InTick})
+	if count(as, ActVerdict) != 1 || count(as, ActReturn) != 2 || count(as, ActCancel) != 1 || len(sends(as)) != 0 {
+		t.Fatalf("at the deadline: %+v", as)
+	}
+	for _, a := range as {
+		if a.Kind == ActCancel && !slices.Equal(slices.Sorted(slices.Values(a.Index)), []uint32{0, 1, 2}) {
+			t.Errorf("canceled %v", a.Index)
+		}
+	}
+	if as := r.c.Step(r.now, Input{Kind: InAgain, One: head}); len(sends(as)) != 0 {
+		t.Errorf("sent %v while the handler still has the message", sends(as))
+	}
+	if as := r.event(1, acked(1, 0, 2)); count(as, ActAck) != 0 || len(sends(as)) != 0 {
+		t.Errorf("after two late answers: %+v", as)
+	}
+	as = r.event(1, acked(1, 2, 2))
+	if got := sends(as); count(as, ActAck) != 1 || len(got) != 1 || !slices.Equal(got[0], []int64{0, 1, 3}) {
+		t.Errorf("after the last one: %+v", as)
+	}
+}

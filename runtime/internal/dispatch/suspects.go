@@ -118,13 +118,14 @@ func (c *Core) accuse(now time.Time, d *queue.Delivery, l *lane, lost *frame.Los
 	}
 	c.act(Action{Kind: ActFailure, D: d, Verdict: frame.Verdict{Class: class, Text: lost.Text}, Info: &l.info})
 	if l.solo {
-		if k.Solo > 0 && k.Key == l.key && c.acks[l.key] > k.Acks {
+		same := k.Solo > 0 && k.Key == l.key && k.By == c
+		if same && c.acks[l.key] > k.Acks {
 			c.counters.Poisoned++
 			c.verdict(d, l, frame.Verdict{Kind: frame.VerdictReject, Class: "crash", Text: lost.Text})
 			return
 		}
-		if k.Solo == 0 || k.Key != l.key {
-			k.Key, k.Acks, k.Solo = l.key, c.acks[l.key], 0
+		if !same {
+			k.Key, k.Acks, k.By, k.Solo = l.key, c.acks[l.key], c, 0
 		}
 		k.Solo++
 		c.solo.last, c.solo.text = d.Identity(), lost.Text
@@ -209,7 +210,7 @@ func (c *Core) Broken() (text string, broken bool) {
 			"mend the plugin, or wait until it handles another message (" + s.text + ")", true
 	}
 	for _, d := range c.suspects {
-		if k := &d.Trial().Crash; k.Solo >= 2 && c.acks[k.Key] <= k.Acks {
+		if k := &d.Trial().Crash; k.Solo >= 2 && k.By == c && c.acks[k.Key] <= k.Acks {
 			return "the plugin died " + strconv.Itoa(k.Solo) + " times on message " + d.Identity() + " alone and has handled no other since, so nothing is dead-lettered: " +
 				"mend the plugin, or wait until it handles another message (" + k.Text + ")", true
 		}

@@ -73,7 +73,7 @@ type Action struct {
 type entry struct {
 	held    bool
 	leaving bool
-	renewed time.Time // when the call was sent that got the lock, or renewed it
+	renewed time.Time // when the call was sent that got the lock, or renewed it; zero: it is not this client's
 	tryAt   time.Time
 	refused int
 	text    string
@@ -118,7 +118,7 @@ func (c *Core) act(a Action) { c.actions = append(c.actions, a) }
 
 func (c *Core) expire(now time.Time) {
 	for _, q := range c.sorted() {
-		if e := c.entries[q]; e.held && !e.leaving && now.Sub(e.renewed) >= Limit {
+		if e := c.entries[q]; e.held && !e.leaving && queue.Elapsed(now, e.renewed) >= Limit {
 			c.lose(now, q, e, "its broker did not renew it for "+Limit.String())
 		}
 	}
@@ -133,17 +133,18 @@ func (c *Core) lose(now time.Time, q sdk.Queue, e *entry, why string) {
 }
 
 func (c *Core) tell(q sdk.Queue, e *entry) {
-	l := queue.Lock{Held: e.held, Text: e.text, Member: e.member}
+	l := queue.Lock{Held: e.held, Text: e.text, Member: e.member, Taken: e.refused > 0}
 	if e.held {
 		l = queue.Lock{Held: true, At: e.renewed, Until: e.renewed.Add(Fence)}
 	}
 	c.act(Action{Kind: ActTell, Queue: q, Lock: l})
 }
 
-// leave waits for a call that is under way: its answer may be that the lock is got.
+// leave waits for a call that is under way: its answer may be that the lock is got. A lock that counts as lost because nobody
+// renewed it is given back too: its broker keeps it for half a minute more.
 func (c *Core) leave(q sdk.Queue, unlock bool) {
 	e := c.entries[q]
-	if e != nil && unlock && (e.held || c.busy[q.Broker]) {
+	if e != nil && unlock && (!e.renewed.IsZero() || c.busy[q.Broker]) {
 		e.leaving = true
 		return
 	}
@@ -161,7 +162,7 @@ func (c *Core) locked(now time.Time, in *Input) {
 		e := c.entries[q]
 		switch {
 		case e == nil || e.leaving:
-		case granted[q] && now.Sub(in.Sent) < Limit:
+		case granted[q] && queue.Elapsed(now, in.Sent) < Limit:
 			e.held, e.renewed, e.tryAt, e.refused, e.text, e.member = true, in.Sent, in.Sent.Add(Renew), 0, "", ""
 			c.tell(q, e)
 		case granted[q]:
@@ -188,6 +189,7 @@ func (c *Core) denied(now time.Time, q sdk.Queue, e *entry) {
 		e.text = ""
 		c.lose(now, q, e, "another client holds it now")
 	}
+	e.renewed = time.Time{}
 	e.tryAt = now.Add(refusedPause)
 	e.text = "another client of the group holds the queue's lock; it is asked for every " + refusedPause.String() +
 		", and a client that is gone without giving it back keeps it for 60s"

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unsafe"
 
 	"github.com/streamd/streamd/runtime/internal/queue"
 	"github.com/streamd/streamd/sdk"
@@ -101,6 +102,62 @@ func TestLifeOfALock(t *testing.T) {
 	if as := r.step(Input{Kind: InLeave, Queue: a0}); len(calls(as, ActUnlock)) != 0 || len(as) == 0 {
 		t.Errorf("a lock that is to run out: %+v", as)
 	}
+}
+
+// A lock that nobody renewed is the client's at the broker for half a minute more: it is given back. One that another client
+// has is not.
+func TestLeavingALockThatIsLost(t *testing.T) {
+	for name, taken := range map[string]bool{"run out": false, "taken": true} {
+		t.Run(name, func(t *testing.T) {
+			r := &table{t: t, c: NewCore(), now: time.Unix(1000, 0)}
+			a := []sdk.Queue{q("a", 0)}
+			r.step(Input{Kind: InWant, Queue: a[0]})
+			r.answer(r.now, a, a, nil)
+			r.now = r.now.Add(Renew)
+			r.step(Input{})
+			var lost []Action
+			if taken {
+				lost = r.answer(r.now, a, nil, nil)
+			} else {
+				r.now = r.now.Add(Limit)
+				lost = r.answer(r.now, a, nil, errors.New("no route to host"))
+			}
+			if l := told(lost); len(l) == 0 || l[len(l)-1].Held || l[len(l)-1].Taken != taken {
+				t.Fatalf("lost: %+v", lost)
+			}
+			if got := calls(r.step(Input{Kind: InLeave, Queue: a[0], Unlock: true}), ActUnlock); (len(got) == 0) != taken {
+				t.Errorf("given back: %v", got)
+			}
+		})
+	}
+}
+
+// A suspended host: the clock that Go measures with has stood still, the broker's has not.
+func TestLockRunsOutWhileTheHostIsSuspended(t *testing.T) {
+	r := &table{t: t, c: NewCore(), now: time.Now()}
+	a := []sdk.Queue{q("a", 0)}
+	r.step(Input{Kind: InWant, Queue: a[0]})
+	r.answer(r.now, a, a, nil)
+	r.now = suspended(r.now.Add(Limit+time.Second), Limit)
+	if l := told(r.step(Input{})); len(l) != 1 || l[0].Held {
+		t.Errorf("told %+v", l)
+	}
+	own := queue.NewOwnership(a[0], 1, 0, nil, nil)
+	own.Extend(time.Now().Add(time.Minute))
+	if own.LeaseOver(time.Now()) || !own.LeaseOver(suspended(time.Now().Add(2*time.Minute), 2*time.Minute)) {
+		t.Error("messages start, or not, by the clock that stood still")
+	}
+}
+
+// suspended is t on a host whose clock of measured time has missed d.
+func suspended(t time.Time, d time.Duration) time.Time {
+	type layout struct {
+		wall uint64
+		ext  int64 // nanoseconds of measured time, as long as the time has both
+		loc  *time.Location
+	}
+	(*layout)(unsafe.Pointer(&t)).ext -= int64(d) //nolint:gosec // there is no other way to make the two differ
+	return t
 }
 
 // The answer to a process that stood still comes too late to count.

@@ -1,12 +1,13 @@
 package queue
 
 import (
+	"errors"
+	"fmt"
 	"time"
 )
 
 // advance starts whatever may start now. It is the worker's transition table.
-func (w *Worker) advance() {
-	now := w.cfg.Now()
+func (w *Worker) advance(now time.Time) {
 	switch w.phase {
 	case PhaseLocking:
 	case PhaseStarting:
@@ -102,6 +103,9 @@ func (w *Worker) advanceDrain(now time.Time) {
 	case w.committing:
 	case !w.final:
 		w.commitIfDue(now)
+	case w.taken && (f.safe != w.committed || w.force):
+		w.commitFailed = fmt.Errorf("committing %s: %w", w.cfg.Queue, errTaken)
+		w.setPhase(PhaseReleased)
 	case f.safe == w.committed && !w.force: // stored once; that storing it again was refused leaves nothing undone
 		w.setPhase(PhaseReleased)
 	case !now.Before(w.commitUntil):
@@ -111,13 +115,16 @@ func (w *Worker) advanceDrain(now time.Time) {
 	}
 }
 
+// errTaken ends a drain without its last commit.
+var errTaken = errors.New("another client has got the queue's lock and may have moved its position; what was settled last is delivered again")
+
 // lastCommitLimit is how long a release waits for a broker that does not confirm the last commit. What is not
 // confirmed is reported, and delivered again to the next owner.
 const lastCommitLimit = 10 * time.Second
 
-// arm sets the timer to the next moment at which advance has something to do.
-func (w *Worker) arm() {
-	now := w.cfg.Now()
+// arm sets the timer to the next moment at which advance, which has looked at what was due by now, has something to do. What
+// came due since is not passed over, nor what was settled since: seen was the settled count before.
+func (w *Worker) arm(now time.Time, seen uint64) {
 	next := now.Add(time.Hour)
 	at := func(t time.Time) {
 		if t.After(now) && t.Before(next) {
@@ -135,9 +142,17 @@ func (w *Worker) arm() {
 	at(w.commitAfter)
 	if w.own != nil {
 		at(w.nextCommit())
-		w.own.wakeAt(w.wake())
+		w.own.wakeAt(w.wake(), seen)
 	}
-	w.timer.Reset(next.Sub(now))
+	w.timer.Reset(next.Sub(w.cfg.Now()))
+}
+
+// settled is the present ownership's settled count.
+func (w *Worker) settled() uint64 {
+	if w.own == nil {
+		return 0
+	}
+	return w.own.facts(false).settled
 }
 
 // wake is the settled count at which the loop must look again: at once when it waits for room, for the last answers or

@@ -180,7 +180,7 @@ func (c commitDone) apply(w *Worker) {
 		w.meetReset(now)
 		return
 	}
-	w.force = false
+	w.force, w.resetTo = false, nil
 	w.committed = c.offset
 	w.publishCommitted()
 	w.count(func(n *Counters) { n.Commits++ })
@@ -214,14 +214,17 @@ func (w *Worker) refused() bool {
 }
 
 // meetReset: the broker ignored the commit because a reset waits to be picked up (consumer-semantics.md 7.2). A running
-// queue meets it at its next pull, which is sent at once, whatever the window holds; one that has no position yet asks again, and gets the reset's; a draining one leaves
-// it to the next owner.
+// queue meets it at its next pull, which is sent at once, whatever the window holds; one that has no position yet, or is held until
+// somebody chooses one, asks again, and gets the reset's; a draining one leaves it to the next owner.
 func (w *Worker) meetReset(now time.Time) {
 	switch w.phase {
-	case PhaseConfirming:
-		w.epoch++
+	case PhaseConfirming, PhaseHeld:
+		w.looking = false
+		w.remember()
 		w.own.fence()
-		w.force = false
+		w.cfg.Sink.Revoke(w.own, true)
+		w.epoch++
+		w.force, w.resetTo = false, nil
 		w.notBefore = now.Add(flowPause)
 		w.setPhase(PhaseStarting)
 	case PhaseDraining:
@@ -256,7 +259,8 @@ func (r repaired) apply(w *Worker) {
 		w.failed(HoldStartUnknown, r.err) // it is tried again: nobody has to choose
 		return
 	}
-	w.rebase(r.offset)
+	// The time is that of what was settled last, which may stand behind a message that is not settled even now.
+	w.rebase(min(r.offset, w.own.facts(false).safe))
 }
 
 // repair acts on code 21: consumer-semantics.md 3.4 OFFSET_ILLEGAL, with design.md 7's rules.

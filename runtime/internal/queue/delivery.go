@@ -63,7 +63,8 @@ type Crash struct {
 	Count int    // processes that died with it running
 	Solo  int    // of these: alone in the process
 	Key   string // binary and config of the first solo crash that counts
-	Acks  uint64 // records that Key had acked at that crash
+	Acks  uint64 // records that Key had acked at that crash ...
+	By    any    // ... as this dispatcher counted: another one's count says nothing
 	Text  string // last words of the process
 }
 

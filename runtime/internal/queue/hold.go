@@ -1,15 +1,32 @@
 package queue
 
-import "time"
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+)
 
 // Hold says why something waits; the zero value means that nothing holds it.
 type Hold struct {
 	Kind    HoldKind      `json:"kind"`
-	Text    string        `json:"text,omitempty"`    // for people: what, and what to do
-	Message string        `json:"message,omitempty"` // identity of the message that holds
-	Member  string        `json:"member,omitempty"`  // client id of the member that is waited for
+	Text    string        `json:"text,omitempty"`   // for people: what, and what to do
+	Message string        `json:"msg_id,omitempty"` // identity of the message that holds
+	Member  string        `json:"member,omitempty"` // client id of the member that is waited for
 	Since   time.Time     `json:"since,omitzero"`
 	For     time.Duration `json:"for,omitempty"`
+}
+
+// MarshalJSON writes msg_id as message too, its name before all of streamd called it msg_id.
+func (h Hold) MarshalJSON() ([]byte, error) {
+	type fields Hold // without this method
+	text, err := json.Marshal(struct {
+		fields
+		Old string `json:"message,omitempty"`
+	}{fields(h), h.Message})
+	if err != nil {
+		return nil, fmt.Errorf("encoding a hold: %w", err)
+	}
+	return text, nil
 }
 
 // HoldKind is the class of a Hold, as it stands in status output.

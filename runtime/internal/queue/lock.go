@@ -22,6 +22,7 @@ type Lock struct {
 	At    time.Time // Held: when it was last asked for with success
 	Until time.Time // Held: nothing may start afterwards
 	Text  string    // not held: why
+	Taken bool      // not held: another client has it, and may have moved the queue's position
 	// Member is the client id of the member that holds it; empty: it is not known.
 	Member string
 }
@@ -77,17 +78,21 @@ func (w *Worker) locked() {
 	w.disown() // should the queue go before its position is read, nothing of the earlier lock's is committed
 	w.setPhase(PhaseStarting)
 	if to := w.resetTo; to != nil {
-		w.resetTo = nil
 		w.rebase(*to)
 	}
 }
 
 // unlocked ends the epoch at once: handlers are canceled, and what they answer from now on changes nothing. The queue waits
-// for its lock. One that drains is cut off.
+// for its lock. One that drains is cut off. A reset that no broker has confirmed yet is done again under the next lock, unless
+// another member had the queue meanwhile.
 func (w *Worker) unlocked() {
 	if w.phase == PhaseDraining {
 		w.drainUntil = w.cfg.Now()
+		w.taken = w.taken || w.lock.Taken
 		return
+	}
+	if w.lock.Taken {
+		w.resetTo = nil
 	}
 	w.cfg.Logger.Warn("the queue's lock is lost, its handlers are canceled", "queue", w.cfg.Queue.String(), "epoch", w.epoch, "why", w.lock.Text)
 	w.stopPull()

@@ -37,11 +37,17 @@ func (o *Ownership) Extend(until time.Time) (lapsed bool) {
 	return o.lapsed.Swap(false)
 }
 
+// Elapsed is the time from then to now by the clock that has gone on further. A host that was suspended stops the one that Go
+// measures time with, while the broker's lock runs on; a wall clock that is set forward ends a lease too early at worst.
+func Elapsed(now, then time.Time) time.Duration {
+	return max(now.Sub(then), now.Round(0).Sub(then.Round(0)))
+}
+
 // LeaseOver tells that the broker's lock of the queue may be somebody else's by now, so that nothing of it may start: also
 // when this process stood still for so long that nobody here has noticed yet. A queue without a lock never is.
 func (o *Ownership) LeaseOver(now time.Time) bool {
 	until := o.lease.Load()
-	if until == nil || now.Before(*until) {
+	if until == nil || Elapsed(now, *until) < 0 {
 		return false
 	}
 	o.lapsed.Store(true)

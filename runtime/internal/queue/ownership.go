@@ -105,7 +105,7 @@ func (o *Ownership) Settle(ds []*Delivery) (late int) {
 		late = len(ds)
 		o.late += uint64(late)
 	}
-	kick := o.window.Settled() >= o.wake
+	kick := o.fenced || o.window.Settled() >= o.wake
 	o.mu.Unlock()
 	o.give(freed, kick)
 	return late
@@ -130,11 +130,14 @@ func (o *Ownership) Drop(ds []*Delivery, wasOut bool) {
 	o.give(freed, true)
 }
 
-// wakeAt sets the settled count at which the worker wants to be told; 0 = at the next one.
-func (o *Ownership) wakeAt(settled uint64) {
+// wakeAt sets the settled count at which the worker wants to be told; 0 = at the next one after seen, which is what the worker
+// knows of. It is told at once of what came meanwhile.
+func (o *Ownership) wakeAt(settled, seen uint64) {
 	o.mu.Lock()
 	o.wake = settled
+	n := o.window.Settled()
 	o.mu.Unlock()
+	o.give(0, n > seen && n >= settled)
 }
 
 func (o *Ownership) give(freed int64, kick bool) {

@@ -41,7 +41,8 @@ type Worker struct {
 	looking     bool // a start position or a repair is being looked up
 	asked       int  // start positions asked for
 	lock        Lock
-	resetTo     *int64 // where to begin once the lock is held
+	resetTo     *int64 // a reset that no broker has confirmed yet
+	taken       bool   // another client got the lock while the queue drained: it is not committed over
 	resetWaits  bool   // the broker carries a reset: it is fetched by a pull, however full the window is
 	committing  bool
 	timer       *time.Timer
@@ -150,11 +151,12 @@ func (w *Worker) Run(ctx context.Context) {
 	}
 	for w.phase != PhaseReleased {
 		w.readLocks()
-		w.advance() //nolint:contextcheck // callCtx hangs below ctx
+		now, seen := w.cfg.Now(), w.settled()
+		w.advance(now) //nolint:contextcheck // callCtx hangs below ctx
 		if w.phase == PhaseReleased {
 			break
 		}
-		w.arm()
+		w.arm(now, seen)
 		select {
 		case <-ctx.Done():
 			w.abandon(ctx.Err())
@@ -299,7 +301,7 @@ func (w *Worker) rebase(offset int64) {
 		w.epoch++
 	}
 	w.adopt(offset)
-	w.force = true
+	w.force, w.resetTo = true, &offset
 	w.setPhase(PhaseConfirming)
 }
 

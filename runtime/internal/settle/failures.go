@@ -19,7 +19,7 @@ const DefaultFailureTopic = "STREAMD_FAILURES"
 // Failure is one failed attempt, as JSON keyed by the message's identity. Send-back copies the broker's own stored
 // properties, so nothing can ride on the message itself (design.md 7).
 type Failure struct {
-	Identity      string    `json:"identity"`
+	Identity      string    `json:"msg_id"`
 	UniqueKey     string    `json:"unique_key,omitempty"`
 	Group         string    `json:"group"`
 	Stream        string    `json:"stream"`
@@ -147,7 +147,7 @@ func (r *Recorder) file(f Failure) {
 	}
 	if err := r.write(f); err != nil {
 		r.dropped.Add(1)
-		r.cfg.Logger.Warn("failure record lost", "file", r.cfg.Path, "message", f.Identity, "error", err.Error())
+		r.cfg.Logger.Warn("failure record lost", "file", r.cfg.Path, "msg_id", f.Identity, "error", err.Error())
 		return
 	}
 	r.filed.Add(1)

@@ -36,7 +36,7 @@ func (b Backoff) wait(attempts int, wish time.Duration) time.Duration {
 type Head struct {
 	Queue   sdk.Queue `json:"queue"`
 	Offset  int64     `json:"offset"`
-	Message string    `json:"message"`
+	Message string    `json:"msg_id"` // its identity
 	// Key is the key whose messages wait behind it; empty: those of the whole queue do, or none in a stream without order.
 	Key     string    `json:"key,omitempty"`
 	Attempt int       `json:"attempt"` // the last one made

@@ -22,6 +22,10 @@ type Job struct {
 	since time.Time
 	index int // in the heap of waiting jobs
 	due   time.Time
+
+	lines  []line // in which it stands
+	parked bool   // until it is the first of them
+	bytes  int64  // of its outputs
 }
 
 // Item is one message of a job.
@@ -30,6 +34,14 @@ type Item struct {
 	Outputs []int // indexes into Results.Outputs; those stored are taken out
 
 	invalid string // why one of the outputs can never be stored
+}
+
+// held is the memory that the job's outputs take until it is done.
+func (j *Job) held() int64 {
+	if j.Results == nil || !j.hasOutputs() {
+		return 0
+	}
+	return int64(len(j.Results.Outputs.Payload))
 }
 
 func (j *Job) first() *queue.Delivery { return j.Items[0].D }

@@ -4,6 +4,7 @@ import (
 	"container/heap"
 	"context"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -36,9 +37,13 @@ type Config struct {
 	// Again gives a message to the handler once more, in place.
 	Again func(*queue.Delivery)
 	// Done tells that a message of a strand is settled, so that the next of it may go out; may be nil.
-	Done   func(o *queue.Ownership, strand uint32)
-	Now    func() time.Time
-	Logger *slog.Logger
+	Done func(o *queue.Ownership, strand uint32)
+	// OutputLimit is from how many bytes of outputs on that wait to be stored no more should come: see Full. nil = no limit.
+	OutputLimit func() int64
+	// Relieved tells that there is room for outputs again; may be nil.
+	Relieved func()
+	Now      func() time.Time
+	Logger   *slog.Logger
 }
 
 // Counters count since the settler started.
@@ -64,11 +69,14 @@ type Settler struct {
 	pending  int
 	heads    map[headID]Head
 	released []*queue.Ownership
-	wakeAll  bool // what waits for a broker is due
+	wakeAll  bool  // what waits for a broker is due
+	emitted  int64 // bytes of outputs that are not stored
+	full     bool  // they are more than the limit
 
 	// The loop's alone.
 	ready   []*Job
 	waiting waiting
+	lines   lines
 	calls   int
 	off     time.Time // until when the retry topic counts as off, because a broker said so
 	shown   time.Time // when the hold was last published
@@ -83,16 +91,36 @@ type result struct {
 
 // New makes a settler that does nothing until Run.
 func New(cfg Config) *Settler {
-	return &Settler{cfg: cfg, wake: make(chan struct{}, 1), results: make(chan *result), heads: make(map[headID]Head)}
+	return &Settler{cfg: cfg, wake: make(chan struct{}, 1), results: make(chan *result), heads: make(map[headID]Head), lines: make(lines)}
 }
 
 // Submit takes a job.
 func (s *Settler) Submit(j *Job) {
+	j.bytes = j.held()
 	s.mu.Lock()
 	s.inbox = append(s.inbox, j)
 	s.pending++
+	s.holdOutputs(j.bytes)
 	s.mu.Unlock()
 	s.poke()
+}
+
+// Full tells that outputs wait to be stored which are more than the limit: what is handled now would only add to them.
+func (s *Settler) Full() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.full
+}
+
+// holdOutputs counts outputs that wait, and tells whether there is room for more again; mu is held.
+func (s *Settler) holdOutputs(n int64) (relieved bool) {
+	if n == 0 || s.cfg.OutputLimit == nil {
+		return false
+	}
+	was := s.full
+	s.emitted += n
+	s.full = s.emitted > s.cfg.OutputLimit()
+	return was && !s.full
 }
 
 func (s *Settler) poke() {
@@ -165,10 +193,13 @@ func (s *Settler) stop() {
 		s.after(<-s.results)
 	}
 	s.take()
-	for _, j := range append(s.ready, s.waiting...) {
-		s.drop(j)
+	for len(s.ready)+len(s.waiting) > 0 {
+		jobs := slices.Concat(s.ready, []*Job(s.waiting))
+		s.ready, s.waiting = nil, nil
+		for _, j := range jobs {
+			s.drop(j) // what waited for its turn behind it follows
+		}
 	}
-	s.ready, s.waiting = nil, nil
 }
 
 func (s *Settler) take() {
@@ -178,7 +209,15 @@ func (s *Settler) take() {
 	s.mu.Unlock()
 	for _, j := range jobs {
 		j.since = s.cfg.Now()
-		s.next(j, s.cfg.Policy().First(s.facts(j)))
+		step := s.cfg.Policy().First(s.facts(j))
+		if step.Kind == StepProduce {
+			s.lines.enter(j)
+		}
+		if j.parked = !s.lines.first(j); j.parked {
+			j.step = step
+			continue
+		}
+		s.next(j, step)
 	}
 }
 
@@ -270,6 +309,9 @@ func (s *Settler) settle(j *Job) {
 
 // settled tells the window, and counts what comes after its end: it is durable, and will be delivered once more.
 func (s *Settler) settled(d *queue.Delivery) {
+	if d.Direct != nil {
+		d.Direct(frame.Verdict{Kind: frame.VerdictAck})
+	}
 	s.unnote(d)
 	if s.cfg.Done != nil && d.Strand != 0 {
 		defer s.cfg.Done(d.Own, d.Strand)
@@ -288,11 +330,16 @@ func (s *Settler) drop(j *Job) {
 	s.finish(j, func(*Counters) {})
 }
 
-func (s *Settler) finish(_ *Job, f func(*Counters)) {
+func (s *Settler) finish(j *Job, f func(*Counters)) {
 	s.mu.Lock()
 	s.pending--
 	f(&s.counters)
+	relieved := s.holdOutputs(-j.bytes)
 	s.mu.Unlock()
+	if relieved && s.cfg.Relieved != nil {
+		s.cfg.Relieved()
+	}
+	s.goOn(s.lines.leave(j, nil))
 }
 
 func (s *Settler) count(f func(*Counters)) {
@@ -317,6 +364,7 @@ func (s *Settler) after(r *result) {
 		s.finish(j, func(*Counters) {})
 		return
 	}
+	s.goOn(s.lines.leave(j, j.Items))
 	step := s.cfg.Policy().Next(s.facts(j), j.step, r.outcome, r.text)
 	if step.Off {
 		s.off = s.cfg.Now().Add(offFor)
@@ -327,7 +375,7 @@ func (s *Settler) after(r *result) {
 		j.tries = 0
 	}
 	if j.tries == 1 || j.tries%20 == 0 {
-		s.cfg.Logger.Warn("verdict is not durable yet, it is tried again", "queue", j.first().Queue().String(), "message", j.first().Identity(), "tries", j.tries, "error", r.text)
+		s.cfg.Logger.Warn("verdict is not durable yet, it is tried again", "queue", j.first().Queue().String(), "msg_id", j.first().Identity(), "tries", j.tries, "error", r.text)
 	}
 	s.next(j, step)
 }
@@ -360,6 +408,11 @@ func (s *Settler) invalid(j *Job) {
 			continue
 		}
 		v := frame.Verdict{Kind: frame.VerdictRetry, Class: "output", Text: it.invalid}
+		if it.D.Direct != nil { // nobody settles it
+			it.D.Direct(v)
+			it.D.Own.Settle([]*queue.Delivery{it.D})
+			continue
+		}
 		s.Submit(&Job{Items: []Item{{D: it.D}}, Verdict: v, Info: j.Info})
 		if s.cfg.Failed != nil {
 			s.cfg.Failed(it.D, v, &j.Info)
@@ -401,7 +454,6 @@ func (s *Settler) publish() {
 	}
 	if oldest != nil {
 		h = oldest.holdReason(s.retryOff())
-		h.For = now.Sub(oldest.since)
 	}
 	s.mu.Lock()
 	s.hold = h

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"net"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -83,7 +84,7 @@ func Run(ctx context.Context, o Options) (*Cluster, error) {
 		return nil, err
 	}
 	c := &Cluster{Version: o.Version, dir: o.Dir, lib: lib, flags: o.Flags, jvm: o.JVM}
-	port, err := freePorts(1)
+	port, err := freePorts(ctx, 1)
 	if err != nil {
 		return nil, err
 	}
@@ -95,22 +96,19 @@ func Run(ctx context.Context, o Options) (*Cluster, error) {
 		return nil, err
 	}
 	if err := c.StartNameServer(ctx); err != nil {
-		return nil, errors.Join(err, c.closed())
+		c.Close()
+		return nil, err
 	}
 	for i := range max(1, o.Brokers) {
 		if err := c.addBroker(ctx, "broker-"+string(rune('a'+i)), o); err != nil {
-			return nil, errors.Join(err, c.closed())
+			c.Close()
+			return nil, err
 		}
 	}
 	return c, nil
 }
 
 func (c *Cluster) toolsHome() string { return filepath.Join(c.dir, "tools-home") }
-
-func (c *Cluster) closed() error {
-	c.Close()
-	return nil
-}
 
 // StartNameServer starts the name server, again after StopNameServer on the same address.
 func (c *Cluster) StartNameServer(ctx context.Context) error {
@@ -131,7 +129,7 @@ func (c *Cluster) StartNameServer(ctx context.Context) error {
 func (c *Cluster) StopNameServer() { c.process.Kill() }
 
 func (c *Cluster) addBroker(ctx context.Context, name string, o Options) error {
-	port, err := freePorts(3) // the broker also opens port-2 ("vip") and port+1 (replication)
+	port, err := freePorts(ctx, 3) // the broker also opens port-2 ("vip") and port+1 (replication)
 	if err != nil {
 		return err
 	}
@@ -141,9 +139,12 @@ func (c *Cluster) addBroker(ctx context.Context, name string, o Options) error {
 		"brokerClusterName": "DefaultCluster", "brokerName": name, "brokerId": "0",
 		"listenPort": fmt.Sprint(port), "namesrvAddr": c.Addr, "brokerIP1": "127.0.0.1",
 		"storePathRootDir": filepath.Join(home, "store"), "storePathCommitLog": filepath.Join(home, "store", "commitlog"),
-		"mapedFileSizeCommitLog": "134217728", "autoCreateTopicEnable": "true", "enablePropertyFilter": "true",
+		"mappedFileSizeCommitLog": "134217728", "autoCreateTopicEnable": "true", "enablePropertyFilter": "true",
 		"flushDiskType": "ASYNC_FLUSH", "diskMaxUsedSpaceRatio": "99",
 		"messageDelayLevel": "1s 2s 3s 4s 5s 6s 7s 8s 9s 10s 11s 12s 13s 14s 15s 16s 17s 18s",
+		// A machine under load must not make the broker refuse what waited in its queues: sends, after 0.2 s already.
+		"waitTimeMillsInSendQueue": "30000", "waitTimeMillsInPullQueue": "30000", "waitTimeMillsInTransactionQueue": "30000",
+		"waitTimeMillsInAdminBrokerQueue": "60000", "osPageCacheBusyTimeOutMills": "30000",
 	}
 	maps.Copy(all, o.Broker)
 	var text strings.Builder
@@ -181,15 +182,22 @@ func writeFiles(home string, files map[string]string) error {
 	return nil
 }
 
-// Rewrite replaces a file in the conf folder of the broker's home.
+// Rewrite replaces a file in the conf folder of the broker's home, at once: a broker that looks sees one or the other.
 func (b *Broker) Rewrite(name, text string) error {
-	return writeFiles(b.home, map[string]string{name: text})
+	path, err := writeFile(filepath.Join(b.home, "conf"), name+".new", text)
+	if err != nil {
+		return err
+	}
+	return os.Rename(path, strings.TrimSuffix(path, ".new"))
 }
 
 // Start starts the broker, again after Kill on the same address and store.
 func (b *Broker) Start(ctx context.Context) error {
-	flags := []string{"-Xms512m", "-Xmx512m", "-XX:MaxDirectMemorySize=1g", "-XX:+UseSerialGC",
-		"--add-exports=java.base/sun.nio.ch=ALL-UNNAMED", "--add-opens=java.base/java.nio=ALL-UNNAMED"}
+	flags := []string{
+		"-Xms512m", "-Xmx512m", "-XX:MaxDirectMemorySize=1g", "-XX:+UseSerialGC",
+		"--add-exports=java.base/sun.nio.ch=ALL-UNNAMED", "--add-opens=java.base/java.nio=ALL-UNNAMED",
+		"--add-opens=java.base/jdk.internal.ref=ALL-UNNAMED", // without it 4.9 cannot let go of a file of its log
+	}
 	p, err := b.cluster.java(b.Name, b.home, append(flags, b.flags...), "org.apache.rocketmq.broker.BrokerStartup", "-c", b.conf)
 	if err != nil {
 		return err
@@ -224,13 +232,14 @@ func (c *Cluster) java(name, home string, flags []string, class string, args ...
 
 // freePorts returns the first of n neighboring ports that are free now. They lie below the range that Linux gives to outgoing
 // connections (32768 on): a JVM binds them seconds later, and a broker that was killed binds them again.
-func freePorts(n int) (int, error) {
+func freePorts(ctx context.Context, n int) (int, error) {
+	var listen net.ListenConfig
 next:
 	for range 100 {
 		first := 10000 + rand.IntN(22000)
 		var open []net.Listener
 		for i := range n {
-			l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", first+i))
+			l, err := listen.Listen(ctx, "tcp", fmt.Sprintf("127.0.0.1:%d", first+i))
 			if err != nil {
 				closeAll(open)
 				continue next

@@ -9,14 +9,14 @@ import (
 
 // TestCluster_worksWithItsOwnClients checks the harness: what one official client produced, another one gets.
 func TestCluster_worksWithItsOwnClients(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	c := New(t, Options{})
 	a := c.Admin(t)
 	if err := a.CreateTopic(ctx, "Harness", 4); err != nil {
 		t.Fatal(err)
 	}
-	consumer, err := c.Java(ctx, "Consume", c.Addr, "harness", "Harness", "*")
+	consumer, err := c.JavaReady(ctx, "Consume", c.Addr, "harness", "Harness", "*")
 	if err != nil {
 		t.Fatal(err)
 	}

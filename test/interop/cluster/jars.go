@@ -59,7 +59,7 @@ func Lib(ctx context.Context, version string) (string, error) {
 		"-Drocketmq.version="+version, "dependency:copy-dependencies", "-DoutputDirectory="+lib)
 	out, err := cmd.CombinedOutput()
 	if errors.Is(err, exec.ErrNotFound) {
-		return "", fmt.Errorf("Maven is needed to fetch RocketMQ %s: install a JDK (17 works) and Maven: %w", version, err)
+		return "", fmt.Errorf("fetching RocketMQ %s needs Maven: install a JDK (17 works) and Maven: %w", version, err)
 	}
 	if err != nil {
 		return "", fmt.Errorf("fetching RocketMQ %s by Maven: %w\n%s", version, err, out)

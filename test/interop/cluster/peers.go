@@ -21,11 +21,41 @@ func (c *Cluster) Java(ctx context.Context, class string, args ...string) (*Proc
 		return nil, err
 	}
 	cp := dir + string(os.PathListSeparator) + filepath.Join(c.lib, "*")
-	all := slices.Concat([]string{"-Xmx256m", "-XX:+UseSerialGC", "-Duser.home=" + c.dir, "-Drocketmq.home.dir=" + c.toolsHome(), "-Drocketmq.client.logUseSlf4j=false",
-		"-Drocketmq.client.logRoot=" + filepath.Join(c.dir, "logs")}, c.jvm, []string{"-cp", cp, class}, args)
+	all := slices.Concat([]string{
+		"-Xmx256m", "-XX:+UseSerialGC", "-Duser.home=" + c.dir, "-Drocketmq.home.dir=" + c.toolsHome(), "-Drocketmq.client.logUseSlf4j=false",
+		"-Drocketmq.client.logRoot=" + filepath.Join(c.dir, "logs"), "-Dcom.rocketmq.remoting.client.connect.timeout=30000",
+	}, c.jvm, []string{"-cp", cp, class}, args)
 	cmd := exec.Command("java", all...) //nolint:noctx // ended by its owner, not by a context
 	cmd.Dir = c.dir                     // some mqadmin commands leave files where they are
 	return spawn(class, cmd)
+}
+
+// JavaReady starts a program that prints "#ready", and starts it again when that fails: a Java client fails its start when its
+// first request has no answer within 3 s, or comes too early for its connection, and whoever runs it starts it again.
+func (c *Cluster) JavaReady(ctx context.Context, class string, args ...string) (*Process, error) {
+	for try := 1; ; try++ {
+		p, err := c.Java(ctx, class, args...)
+		if err != nil {
+			return nil, err
+		}
+		said, err := p.started(ctx)
+		if err == nil && strings.HasPrefix(said, "#ready") {
+			return p, nil
+		}
+		p.Kill()
+		if try == 3 {
+			return nil, errors.Join(fmt.Errorf("%s does not start: %q; it said:\n%s", class, said, strings.Join(p.Lines(), "\n")), err)
+		}
+	}
+}
+
+// started waits until a Java program says that it is ready, or why it is not.
+func (p *Process) started(ctx context.Context) (said string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
+	defer cancel()
+	return p.WaitLine(ctx, func(l string) bool {
+		return strings.HasPrefix(l, "#ready") || strings.HasPrefix(l, "Exception in thread")
+	})
 }
 
 // Admin is a running mqadmin.

@@ -93,7 +93,7 @@ func (p *Process) WaitLine(ctx context.Context, ok func(string) bool) (string, e
 		case <-more:
 		case <-p.done:
 			if p.count() == from {
-				return "", fmt.Errorf("%s ended (%v) before the line was printed; last lines:\n%s", p.Name, p.err, p.tail())
+				return "", fmt.Errorf("%s ended (%v) before the line was printed; last lines:\n%s", p.Name, p.err, p.tail()) //nolint:errorlint // nil when it ended well
 			}
 		case <-ctx.Done():
 			return "", fmt.Errorf("waiting for a line of %s: %w; last lines:\n%s", p.Name, ctx.Err(), p.tail())

@@ -2,7 +2,10 @@ package cluster
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"maps"
+	"os"
 )
 
 // RunSlave adds a slave to a running master: same name, id 1, a store of its own. The cluster's end is its end too. The
@@ -14,4 +17,19 @@ func (c *Cluster) RunSlave(ctx context.Context, of *Broker, settings map[string]
 		return nil, err
 	}
 	return c.Brokers[len(c.Brokers)-1], nil
+}
+
+// Promote starts the slave of a master that is gone again, as the master of their name on its own store and address: what operators
+// do by hand where nothing elects a master.
+func (c *Cluster) Promote(ctx context.Context, slave *Broker) error {
+	slave.Kill()
+	f, err := os.OpenFile(slave.conf, os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		return fmt.Errorf("opening the config of %s: %w", slave.Name, err)
+	}
+	_, err = f.WriteString("brokerId=0\nbrokerRole=ASYNC_MASTER\nbrokerIP2=127.0.0.1\n")
+	if err := errors.Join(err, f.Close()); err != nil {
+		return fmt.Errorf("writing the config of %s: %w", slave.Name, err)
+	}
+	return slave.Start(ctx)
 }

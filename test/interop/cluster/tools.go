@@ -20,4 +20,4 @@ func Tools(ctx context.Context, dir, nameServer string, jvm ...string) (*Cluster
 }
 
 // FreePort returns a port of the loopback that is free now and that no outgoing connection takes.
-func FreePort() (int, error) { return freePorts(1) }
+func FreePort(ctx context.Context) (int, error) { return freePorts(ctx, 1) }

@@ -3,7 +3,7 @@ package collector
 
 import (
 	"context"
-	"net"
+	"fmt"
 	"testing"
 	"time"
 
@@ -14,6 +14,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.opentelemetry.io/collector/receiver/otlpreceiver"
 	"go.opentelemetry.io/collector/receiver/receivertest"
+
+	"github.com/streamd/streamd/test/interop/cluster"
 )
 
 // Collector is a running receiver.
@@ -31,14 +33,11 @@ type Span struct {
 // New starts a receiver on a loopback port; it ends with the test.
 func New(tb testing.TB) *Collector {
 	tb.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	port, err := cluster.FreePort(tb.Context())
 	if err != nil {
 		tb.Fatal(err)
 	}
-	addr := l.Addr().String()
-	if err := l.Close(); err != nil {
-		tb.Fatal(err)
-	}
+	addr := fmt.Sprintf("127.0.0.1:%d", port)
 	factory := otlpreceiver.NewFactory()
 	config := factory.CreateDefaultConfig()
 	settings := map[string]any{"protocols": map[string]any{"grpc": map[string]any{"endpoint": addr}}}

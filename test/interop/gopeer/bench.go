@@ -176,9 +176,7 @@ func bulk(p rocketmq.Producer, topic string, count, size, batch int) error {
 	var wg sync.WaitGroup
 	errs := make(chan error, senders)
 	for range senders {
-		wg.Add(1)
-		go func() {
-			defer wg.Done()
+		wg.Go(func() {
 			for {
 				first := int(next.Add(int64(batch))) - batch
 				if first >= count {
@@ -188,16 +186,41 @@ func bulk(p rocketmq.Producer, topic string, count, size, batch int) error {
 				for i := first; i < min(count, first+batch); i++ {
 					ms = append(ms, primitive.NewMessage(topic, make([]byte, size)))
 				}
-				if _, err := p.SendSync(context.Background(), ms...); err != nil {
+				if _, err := sent(p, ms...); err != nil {
 					errs <- err
 					return
 				}
 			}
-		}()
+		})
 	}
 	wg.Wait()
 	close(errs)
 	return <-errs
+}
+
+// sent sends. The client gives up a topic whose route it did not get in time, as on a machine that is busy with others' starts.
+func sent(p rocketmq.Producer, ms ...*primitive.Message) (r *primitive.SendResult, err error) {
+	err = routed(func() (err error) {
+		r, err = p.SendSync(context.Background(), ms...)
+		return err
+	})
+	return r, err
+}
+
+// routed sends again what was not sent for want of a route.
+func routed(send func() error) error {
+	for try := 0; ; try++ {
+		err := send()
+		if err == nil || try == 20 || !strings.Contains(err.Error(), "route info not found") {
+			return err
+		}
+		pause(100 * time.Millisecond)
+	}
+}
+
+func pause(d time.Duration) {
+	t := time.NewTimer(d)
+	<-t.C
 }
 
 func paced(p rocketmq.Producer, topic string, count, size, rate int) error {
@@ -206,19 +229,16 @@ func paced(p rocketmq.Producer, topic string, count, size, rate int) error {
 	errs := make(chan error, count)
 	slots := make(chan struct{}, 64)
 	for i := range count {
-		wait := time.NewTimer(time.Until(start.Add(time.Duration(i) * time.Second / time.Duration(rate))))
-		<-wait.C
+		pause(time.Until(start.Add(time.Duration(i) * time.Second / time.Duration(rate))))
 		slots <- struct{}{}
-		wg.Add(1)
-		go func() {
-			defer wg.Done()
+		wg.Go(func() {
 			body := make([]byte, size)
 			binary.BigEndian.PutUint64(body, uint64(time.Now().UnixNano()))
-			if _, err := p.SendSync(context.Background(), primitive.NewMessage(topic, body)); err != nil {
+			if _, err := sent(p, primitive.NewMessage(topic, body)); err != nil {
 				errs <- err
 			}
 			<-slots
-		}()
+		})
 	}
 	wg.Wait()
 	close(errs)

@@ -120,7 +120,7 @@ func produce(nameServer, topic, count, size string) error {
 		body := "go-" + strconv.Itoa(i)
 		m := primitive.NewMessage(topic, []byte(body+strings.Repeat(" ", max(0, bytes-len(body)))))
 		m.WithProperty("n", strconv.Itoa(i))
-		r, err := p.SendSync(context.Background(), m)
+		r, err := sent(p, m)
 		if err != nil {
 			return fmt.Errorf("sending %s: %w", body, err)
 		}

@@ -88,7 +88,7 @@ func keep(file *os.File, m *primitive.MessageExt) (verdict string, err error) {
 	case kind == "reject":
 		verdict = "told to reject"
 	case kind == "slow":
-		<-time.After(time.Duration(n) * time.Millisecond)
+		pause(time.Duration(n) * time.Millisecond)
 	}
 	e.Event, e.Error = ledger.End, verdict
 	return verdict, write(file, e)

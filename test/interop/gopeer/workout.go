@@ -120,7 +120,7 @@ func (w *worker) produce() (string, error) {
 	message := func(body, tag string) *primitive.Message {
 		return primitive.NewMessage(w.topic, []byte(body)).WithTag(tag).WithKeys([]string{"key-" + body})
 	}
-	one, err := p.SendSync(ctx, message("sync", "red"))
+	one, err := sent(p, message("sync", "red"))
 	if err != nil {
 		return "", fmt.Errorf("sync: %w", err)
 	}
@@ -216,7 +216,7 @@ func (w *worker) order() (string, error) {
 		return "", err
 	}
 	for i := range 4 {
-		if _, err := p.SendSync(context.Background(), primitive.NewMessage(w.topic+"order", fmt.Append(nil, "o", i))); err != nil {
+		if _, err := sent(p, primitive.NewMessage(w.topic+"order", fmt.Append(nil, "o", i))); err != nil {
 			return "", err
 		}
 	}
@@ -259,7 +259,11 @@ func (w *worker) transaction() (string, error) {
 		return "", err
 	}
 	for _, body := range []string{"commit", "rollback", "unknown"} {
-		if _, err := p.SendMessageInTransaction(context.Background(), primitive.NewMessage(w.topic+"trans", []byte(body))); err != nil {
+		err := routed(func() error {
+			_, err := p.SendMessageInTransaction(context.Background(), primitive.NewMessage(w.topic+"trans", []byte(body)))
+			return err
+		})
+		if err != nil {
 			return "", err
 		}
 	}

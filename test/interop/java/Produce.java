@@ -17,6 +17,7 @@ public class Produce {
         DefaultMQProducer p = new DefaultMQProducer("java-producer");
         p.setNamesrvAddr(args[0]);
         p.setInstanceName("produce" + ProcessHandle.current().pid());
+        p.setMqClientApiTimeout(30000); // a JVM's first request takes long on a busy machine
         p.setSendMsgTimeout(10000);
         p.start();
         int count = Integer.parseInt(args[2]), size = Integer.parseInt(args[3]), batch = Integer.parseInt(args[4]);

@@ -10,6 +10,7 @@ public class ProduceBatch {
         DefaultMQProducer p = new DefaultMQProducer("java-producer");
         p.setNamesrvAddr(args[0]);
         p.setInstanceName("batch" + ProcessHandle.current().pid());
+        p.setMqClientApiTimeout(30000); // a JVM's first request takes long on a busy machine
         p.setSendMsgTimeout(10000);
         p.start();
         List<Message> ms = new ArrayList<>();

@@ -36,6 +36,7 @@ public class Trace {
         DefaultMQProducer p = new DefaultMQProducer("trace-java-producer", null, true, null);
         p.setNamesrvAddr(args[0]);
         p.setInstanceName("traceproducer" + ProcessHandle.current().pid());
+        p.setMqClientApiTimeout(30000); // a JVM's first request takes long on a busy machine
         p.setSendMsgTimeout(10000);
         p.start();
         for (String body : new String[] {"ok java", "fail-1 java"}) {

@@ -57,6 +57,12 @@ type place struct {
 // RetryQueue is how Committed names a queue of the group's retry topic.
 func RetryQueue(broker string, id int32) string { return fmt.Sprintf("retry:%s/%d", broker, id) }
 
+// PlaceOf is where a delivery was pulled from, with the queue as Committed names it.
+func PlaceOf(e Entry) (queue string, offset int64) {
+	p := placeOf(e)
+	return p.queue, p.offset
+}
+
 // placeOf is where a delivery was pulled from. A second attempt comes from the retry topic, whose broker and queue id the
 // message shows beside its original topic.
 func placeOf(e Entry) place {

@@ -44,11 +44,13 @@ func TestCheck(t *testing.T) {
 		{"answered, again", tape("s a 0 1", "e a 0 1", "s b 1 1", "s a 0 2", "e a 0 2", "s b 1 2", "e b 1 2"), "a b", "", []Kill{{What: "plugin", At: 25, Gone: 25}}, "1 answered and 1 unanswered deliveries came again; 0 were settled"},
 		{
 			"settled, not committed", tape("s a 0 1", "e a 0 1", "s b 1 1", "s a 0 2", "e a 0 2", "s b 1 2", "e b 1 2"), "a b", "",
-			[]Kill{{What: "streamd", At: 25, Gone: 25, Committed: map[string]int64{"q": 0}}}, "",
+			[]Kill{{What: "streamd", At: 25, Gone: 25, Committed: map[string]int64{"q": 0}}},
+			"",
 		},
 		{
 			"committed, again", tape("s a 0 1", "e a 0 1", "s b 1 1", "s a 0 2", "e a 0 2", "s b 1 2", "e b 1 2"), "a b", "",
-			[]Kill{{What: "streamd", At: 25, Gone: 25, Committed: map[string]int64{"q": 1}}}, "though 1 was committed",
+			[]Kill{{What: "streamd", At: 25, Gone: 25, Committed: map[string]int64{"q": 1}}},
+			"though 1 was committed",
 		},
 	} {
 		a := Check(tt.entries, strings.Fields(tt.produced), strings.Fields(tt.dead), tt.kills, never)

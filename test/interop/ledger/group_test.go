@@ -52,20 +52,34 @@ func TestCheckGroup(t *testing.T) {
 		{name: "one handling each", entries: [][]ledger.Entry{handled(ours, "a", 0, 1, 2), handled(other, "b", 1, 3, 4)}},
 		{name: "one is missing", entries: [][]ledger.Entry{handled(ours, "a", 0, 1, 2)}, lost: 1},
 		{name: "one has no answer", entries: [][]ledger.Entry{handled(ours, "a", 0, 1, 2), handled(ours, "b", 1, 3, -1)}, lost: 1},
-		{name: "again for no reason", entries: [][]ledger.Entry{handled(ours, "a", 0, 1, 2), handled(ours, "b", 1, 3, 4), handled(other, "a", 0, 5, 6)},
-			faults: []string{`"a" was handled by 1`}},
-		{name: "again after a kill", entries: [][]ledger.Entry{handled(ours, "a", 0, 80, 90), handled(ours, "b", 1, 91, 92), handled(other, "a", 0, 150, 160)},
-			causes: []ledger.Cause{kill}, again: map[string]int{"kill": 1}},
-		{name: "too long before the kill", entries: [][]ledger.Entry{handled(ours, "a", 0, 10, 20), handled(ours, "b", 1, 91, 92), handled(other, "a", 0, 150, 160)},
-			causes: []ledger.Cause{kill}, faults: []string{`"a"`}},
-		{name: "too long after the kill", entries: [][]ledger.Entry{handled(ours, "a", 0, 80, 90), handled(ours, "b", 1, 91, 92), handled(other, "a", 0, 250, 260)},
-			causes: []ledger.Cause{kill}, faults: []string{`"a"`}},
-		{name: "a kill of somebody else", entries: [][]ledger.Entry{handled(other, "a", 0, 80, 90), handled(ours, "b", 1, 91, 92), handled(other, "a", 0, 150, 160)},
-			causes: []ledger.Cause{kill}, faults: []string{`"a"`}},
-		{name: "a hand-over to a foreign member", entries: [][]ledger.Entry{handled(ours, "a", 0, 80, 90), handled(ours, "b", 1, 91, 92), handled(foreign, "a", 0, 150, 160)},
-			causes: []ledger.Cause{handOver}, again: map[string]int{"hand-over": 1}},
-		{name: "no excuse between streamd members", entries: [][]ledger.Entry{handled(ours, "a", 0, 80, 90), handled(ours, "b", 1, 91, 92), handled(other, "a", 0, 150, 160)},
-			causes: []ledger.Cause{handOver}, faults: []string{`"a"`}},
+		{
+			name: "again for no reason", entries: [][]ledger.Entry{handled(ours, "a", 0, 1, 2), handled(ours, "b", 1, 3, 4), handled(other, "a", 0, 5, 6)},
+			faults: []string{`"a" was handled by 1`},
+		},
+		{
+			name: "again after a kill", entries: [][]ledger.Entry{handled(ours, "a", 0, 80, 90), handled(ours, "b", 1, 91, 92), handled(other, "a", 0, 150, 160)},
+			causes: []ledger.Cause{kill}, again: map[string]int{"kill": 1},
+		},
+		{
+			name: "too long before the kill", entries: [][]ledger.Entry{handled(ours, "a", 0, 10, 20), handled(ours, "b", 1, 91, 92), handled(other, "a", 0, 150, 160)},
+			causes: []ledger.Cause{kill}, faults: []string{`"a"`},
+		},
+		{
+			name: "too long after the kill", entries: [][]ledger.Entry{handled(ours, "a", 0, 80, 90), handled(ours, "b", 1, 91, 92), handled(other, "a", 0, 250, 260)},
+			causes: []ledger.Cause{kill}, faults: []string{`"a"`},
+		},
+		{
+			name: "a kill of somebody else", entries: [][]ledger.Entry{handled(other, "a", 0, 80, 90), handled(ours, "b", 1, 91, 92), handled(other, "a", 0, 150, 160)},
+			causes: []ledger.Cause{kill}, faults: []string{`"a"`},
+		},
+		{
+			name: "a hand-over to a foreign member", entries: [][]ledger.Entry{handled(ours, "a", 0, 80, 90), handled(ours, "b", 1, 91, 92), handled(foreign, "a", 0, 150, 160)},
+			causes: []ledger.Cause{handOver}, again: map[string]int{"hand-over": 1},
+		},
+		{
+			name: "no excuse between streamd members", entries: [][]ledger.Entry{handled(ours, "a", 0, 80, 90), handled(ours, "b", 1, 91, 92), handled(other, "a", 0, 150, 160)},
+			causes: []ledger.Cause{handOver}, faults: []string{`"a"`},
+		},
 		{name: "two copies of a retry, after a kill", causes: []ledger.Cause{kill}, entries: [][]ledger.Entry{
 			failed(ours, "a", 0, 80, 90), handled(ours, "b", 1, 91, 92), failed(other, "a", 0, 150, 160), retried(other, "a", 5, 500, 501), retried(other, "a", 6, 600, 601),
 		}, again: map[string]int{"kill": 1}},
@@ -84,15 +98,23 @@ func TestCheckGroup(t *testing.T) {
 		{name: "a retry after a success, and a failure long before", causes: []ledger.Cause{handOver}, entries: [][]ledger.Entry{
 			failed(foreign, "a", 0, 1, 2), handled(ours, "b", 1, 91, 92), handled(ours, "a", 0, 150, 160), retried(other, "a", 5, 1150, 1151),
 		}, faults: []string{`"a"`}},
-		{name: "between two that are no streamd", entries: [][]ledger.Entry{handled(foreign, "a", 0, 1, 2), handled(ours, "b", 1, 3, 4), handled(foreign, "a", 0, 5, 6)},
-			again: map[string]int{"between members that are no streamd": 1}},
-		{name: "two at work on a queue", entries: [][]ledger.Entry{handled(ours, "a", 0, 10, 20), handled(other, "b", 1, 15, 25)},
-			faults: []string{"both at work on T/b/0"}},
-		{name: "out of order", ordered: true, entries: [][]ledger.Entry{handled(ours, "b", 1, 10, 20), handled(ours, "a", 0, 30, 40)},
-			faults: []string{"started T/b/0@1"}},
-		{name: "again in order", ordered: true, causes: []ledger.Cause{kill},
+		{
+			name: "between two that are no streamd", entries: [][]ledger.Entry{handled(foreign, "a", 0, 1, 2), handled(ours, "b", 1, 3, 4), handled(foreign, "a", 0, 5, 6)},
+			again: map[string]int{"between members that are no streamd": 1},
+		},
+		{
+			name: "two at work on a queue", entries: [][]ledger.Entry{handled(ours, "a", 0, 10, 20), handled(other, "b", 1, 15, 25)},
+			faults: []string{"both at work on T/b/0"},
+		},
+		{
+			name: "out of order", ordered: true, entries: [][]ledger.Entry{handled(ours, "b", 1, 10, 20), handled(ours, "a", 0, 30, 40)},
+			faults: []string{"started T/b/0@1"},
+		},
+		{
+			name: "again in order", ordered: true, causes: []ledger.Cause{kill},
 			entries: [][]ledger.Entry{handled(ours, "a", 0, 80, 90), handled(ours, "b", 1, 95, -1), handled(other, "a", 0, 150, 155), handled(other, "b", 1, 156, 157)},
-			again:   map[string]int{"kill": 1}},
+			again:   map[string]int{"kill": 1},
+		},
 		{name: "a foreign member out of order", ordered: true, entries: [][]ledger.Entry{handled(foreign, "b", 1, 10, 20), handled(foreign, "a", 0, 30, 40)}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -11,6 +11,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
+	"sync"
 	"time"
 )
 
@@ -44,7 +46,20 @@ func Head(body []byte) string {
 
 // Read reads all entries of a file; a file that is not there yet has none. A last line without its end is left out: its
 // writer was killed, or is not done.
-func Read(path string) ([]Entry, error) {
+func Read(path string) ([]Entry, error) { return new(Reader).Read(path) }
+
+// Reader reads a file that grows again and again, and what it has read only once. The zero Reader has read nothing. It is
+// safe for concurrent use.
+type Reader struct {
+	mu      sync.Mutex
+	offset  int64
+	entries []Entry
+}
+
+// Read reads all entries, as the function does. Nobody may change those that it returns.
+func (r *Reader) Read(path string) ([]Entry, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	f, err := os.Open(path)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
@@ -53,11 +68,13 @@ func Read(path string) ([]Entry, error) {
 		return nil, err
 	}
 	defer func() { _ = f.Close() }() // only read
-	var entries []Entry
-	for r := bufio.NewReader(f); ; {
-		line, err := r.ReadBytes('\n')
+	if _, err := f.Seek(r.offset, io.SeekStart); err != nil {
+		return nil, fmt.Errorf("reading the ledger: %w", err)
+	}
+	for b := bufio.NewReader(f); ; {
+		line, err := b.ReadBytes('\n')
 		if errors.Is(err, io.EOF) {
-			return entries, nil
+			return slices.Clip(r.entries), nil
 		}
 		if err != nil {
 			return nil, fmt.Errorf("reading the ledger: %w", err)
@@ -66,7 +83,8 @@ func Read(path string) ([]Entry, error) {
 		if err := json.Unmarshal(line, &e); err != nil {
 			return nil, fmt.Errorf("reading the ledger: line %q: %w", line, err)
 		}
-		entries = append(entries, e)
+		r.offset += int64(len(line))
+		r.entries = append(r.entries, e)
 	}
 }
 
@@ -74,8 +92,8 @@ func Read(path string) ([]Entry, error) {
 func Wait(ctx context.Context, path string, ok func([]Entry) bool) ([]Entry, error) {
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
-	for {
-		entries, err := Read(path)
+	for r := new(Reader); ; {
+		entries, err := r.Read(path)
 		if err != nil || ok(entries) {
 			return entries, err
 		}

@@ -145,7 +145,8 @@ func (h *house) brokerLatency(ctx context.Context, all []subject) error {
 		name string
 		of   func(ages) float64
 	}{
-		{"p50", func(a ages) float64 { return float64(a.p50) }}, {"p99", func(a ages) float64 { return float64(a.p99) }},
+		{"p50", func(a ages) float64 { return float64(a.p50) }},
+		{"p99", func(a ages) float64 { return float64(a.p99) }},
 		{"p99.9", func(a ages) float64 { return float64(a.p999) }},
 	} {
 		fmt.Print("| latency, Go client, 1000 msg/s, ", p.name)

@@ -14,7 +14,7 @@ import (
 
 // embedded starts "streamd broker" with a data folder.
 func (h *house) embedded(ctx context.Context, flush string) (subject, error) {
-	port, err := cluster.FreePort()
+	port, err := cluster.FreePort(ctx)
 	if err != nil {
 		return subject{}, err
 	}

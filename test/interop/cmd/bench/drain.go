@@ -45,15 +45,17 @@ func (h *house) drainRows() []drainRow {
 			name = "streamd of " + filepath.Dir(bin)
 		}
 		rows = append(rows,
-			drainRow{name + " default, tls: off", streamd(setup{bin: bin, use: "drain", tls: "off"})},
-			drainRow{name + " default, AutoMTLS", streamd(setup{bin: bin, use: "drain", tls: "auto"})},
-			drainRow{name + " tuned, tls: off", streamd(setup{bin: bin, use: "drain_batch", tls: "off", stream: wide})},
-			drainRow{name + " default, tls: off, socketpair", streamd(setup{bin: bin, use: "drain", tls: "off, datapath: socketpair"})},
-			drainRow{name + " tuned, tls: off, socketpair", streamd(setup{bin: bin, use: "drain_batch", tls: "off, datapath: socketpair", stream: wide})},
-			drainRow{name + " tuned, AutoMTLS", streamd(setup{bin: bin, use: "drain_batch", tls: "auto", stream: wide})})
+			drainRow{name + " default", streamd(setup{bin: bin, use: "drain"})},
+			drainRow{name + " default, gRPC", streamd(setup{bin: bin, use: "drain", border: overGRPC})},
+			drainRow{name + " tuned", streamd(setup{bin: bin, use: "drain_batch", stream: wide})},
+			drainRow{name + " tuned, gRPC, tls: off", streamd(setup{bin: bin, use: "drain_batch", border: overGRPC + ", tls: off", stream: wide})},
+			drainRow{name + " tuned, gRPC", streamd(setup{bin: bin, use: "drain_batch", border: overGRPC, stream: wide})})
 	}
 	return rows
 }
+
+// overGRPC has a plugin's lanes in its gRPC connection, which is encrypted unless tls is off.
+const overGRPC = ", datapath: grpc"
 
 // widePull is what a tuned stream asks a broker for at once; one that is not tuned gives its 32 anyway.
 const widePull = ", pull: {max: 1024, bytes: 2MiB}, window: {messages: 4000, span: 8000}"
@@ -179,7 +181,7 @@ func peerResult(line string, err error) (d drained, _ error) {
 
 func (h *house) drainStreamd(ctx context.Context, p *place, s setup) (d drained, err error) {
 	if h.o.profile != "" {
-		s.profile = filepath.Join(h.o.profile, strings.Trim(strings.NewReplacer(", ", "-", ": ", "-", " ", "-").Replace(s.group+"-"+s.use+"-"+s.tls), "-"))
+		s.profile = filepath.Join(h.o.profile, strings.Trim(strings.NewReplacer(", ", "-", ": ", "-", " ", "-").Replace(s.group+"-"+s.use+s.border), "-"))
 		if err := os.MkdirAll(s.profile, 0o750); err != nil {
 			return d, fmt.Errorf("making a folder: %w", err)
 		}

@@ -64,7 +64,7 @@ func (h *house) handOverRows() []handOverRow {
 			return readyPeer(ctx, c, err)
 		}},
 		{"streamd", func(ctx context.Context, p *place, group, topic string) (follower, error) {
-			m, err := h.member(ctx, p, setup{bin: h.streamd[0], group: group, topic: topic, use: "deliveries", tls: "auto"})
+			m, err := h.member(ctx, p, setup{bin: h.streamd[0], group: group, topic: topic, use: "deliveries"})
 			if err != nil {
 				return nil, err
 			}

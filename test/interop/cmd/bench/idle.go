@@ -54,7 +54,7 @@ func (h *house) idleRows(ctx context.Context, p *place, queues int, topics []str
 		start func(ctx context.Context) (*cluster.Process, error)
 	}{
 		{"streamd", func(ctx context.Context) (*cluster.Process, error) {
-			m, err := h.member(ctx, p, setup{bin: h.streamd[0], group: h.name("group"), topic: strings.Join(topics, "}, {topic: "), use: "drain", tls: "auto"})
+			m, err := h.member(ctx, p, setup{bin: h.streamd[0], group: h.name("group"), topic: strings.Join(topics, "}, {topic: "), use: "drain"})
 			if err != nil {
 				return nil, err
 			}

@@ -21,7 +21,7 @@ type latencyRow struct {
 }
 
 func (h *house) latencyRows() []latencyRow {
-	return []latencyRow{{"Java", h.latencyJava}, {"Go", h.latencyGo}, {"streamd, tls: off", h.latencyStreamd("off")}, {"streamd, socketpair", h.latencyStreamd("off, datapath: socketpair")}, {"streamd, AutoMTLS", h.latencyStreamd("auto")}}
+	return []latencyRow{{"Java", h.latencyJava}, {"Go", h.latencyGo}, {"streamd", h.latencyStreamd("")}, {"streamd, gRPC", h.latencyStreamd(overGRPC)}}
 }
 
 func (h *house) latency(ctx context.Context) error {
@@ -124,9 +124,9 @@ func printed(ctx context.Context, wait func(context.Context, func(string) bool) 
 	return strings.Fields(line)[1:], nil
 }
 
-func (h *house) latencyStreamd(tls string) func(ctx context.Context, p *place, group, topic string, n int, load func() error) ([]string, error) {
+func (h *house) latencyStreamd(border string) func(ctx context.Context, p *place, group, topic string, n int, load func() error) ([]string, error) {
 	return func(ctx context.Context, p *place, group, topic string, n int, load func() error) ([]string, error) {
-		m, err := h.member(ctx, p, setup{bin: h.streamd[0], group: group, topic: topic, use: "latency", count: n, tls: tls})
+		m, err := h.member(ctx, p, setup{bin: h.streamd[0], group: group, topic: topic, use: "latency", count: n, border: border})
 		if err != nil {
 			return nil, err
 		}

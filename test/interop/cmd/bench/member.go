@@ -29,7 +29,7 @@ type setup struct {
 	group, topic string
 	use          string // component of the plugin
 	count        int
-	tls          string // auto or off, and what may follow it in the plugin's entry
+	border       string // further keys of the plugin, as in ", tls: off"
 	stream       string // further keys of the stream, as in ", batch: {max: 256}"
 	profile      string // folder
 	notes        string // path; a new one when empty
@@ -37,7 +37,7 @@ type setup struct {
 }
 
 const configText = `brokers: [{name: main, name_servers: [%q]}]
-plugins: [{name: bench, command: [%q], tls: %s}]
+plugins: [{name: bench, command: [%q]%s}]
 handlers: [{name: bench, plugin: bench, use: %s, config: {file: %q%s}}]
 streams: [{name: bench, group: %s, subscribe: [{topic: %s}], start_from: first%s}]
 state_dir: %q
@@ -61,7 +61,7 @@ func (h *house) member(ctx context.Context, p *place, s setup) (*member, error) 
 	if s.ledger {
 		plugin, more, s.use = h.ledger, "", "ledger"
 	}
-	text := fmt.Sprintf(configText, p.Addr, plugin, s.tls, s.use, m.notes, more, s.group, s.topic, s.stream, m.state)
+	text := fmt.Sprintf(configText, p.Addr, plugin, s.border, s.use, m.notes, more, s.group, s.topic, s.stream, m.state)
 	config := filepath.Join(dir, "streamd.yaml")
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		return nil, fmt.Errorf("writing the config: %w", err)

@@ -31,7 +31,7 @@ func (h *house) redelivery(ctx context.Context) error {
 		start func(ctx context.Context, group, topic, file string) (*cluster.Process, error)
 	}{
 		{"streamd", func(ctx context.Context, group, topic, file string) (*cluster.Process, error) {
-			m, err := h.member(ctx, p, setup{bin: h.streamd[0], group: group, topic: topic, tls: "auto", notes: file, ledger: true})
+			m, err := h.member(ctx, p, setup{bin: h.streamd[0], group: group, topic: topic, notes: file, ledger: true})
 			if err != nil {
 				return nil, err
 			}

@@ -85,6 +85,7 @@ public class Workout {
         DefaultMQProducer p = new DefaultMQProducer("workout-" + name);
         p.setNamesrvAddr(ns);
         p.setInstanceName("workout-" + name);
+        p.setMqClientApiTimeout(30000); // first requests take long on a busy machine
         p.setSendMsgTimeout(10000);
         p.start();
         return p;
@@ -139,6 +140,7 @@ public class Workout {
         DefaultMQPushConsumer c = new DefaultMQPushConsumer("workout-" + name + "-" + topic);
         c.setNamesrvAddr(ns);
         c.setInstanceName("workout-consumer-" + name);
+        c.setMqClientApiTimeout(30000);
         c.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
         return c;
     }
@@ -234,6 +236,7 @@ public class Workout {
         TransactionMQProducer p = new TransactionMQProducer("workout-transaction-" + topic);
         p.setNamesrvAddr(ns);
         p.setInstanceName("workout-transaction");
+        p.setMqClientApiTimeout(30000);
         p.setSendMsgTimeout(10000);
         AtomicInteger checks = new AtomicInteger();
         p.setTransactionListener(new TransactionListener() {
@@ -323,6 +326,7 @@ public class Workout {
         DefaultLitePullConsumer c = new DefaultLitePullConsumer("workout-lite-" + topic);
         c.setNamesrvAddr(ns);
         c.setInstanceName("workout-lite");
+        c.setMqClientApiTimeout(30000);
         c.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
         c.setAutoCommit(false);
         c.subscribe(topic, "*");
@@ -336,14 +340,30 @@ public class Workout {
         return n + " messages";
     }
 
+    /** Waits until the topic shows as many messages: a broker does a moment after it stored them. */
+    @SuppressWarnings("deprecation")
+    private static void shown(DefaultMQPullConsumer c, long n) throws Exception {
+        for (long end = System.currentTimeMillis() + 60000; System.currentTimeMillis() < end; Thread.sleep(50)) {
+            long all = 0;
+            for (MessageQueue q : c.fetchSubscribeMessageQueues(topic)) {
+                all += c.maxOffset(q);
+            }
+            if (all >= n) {
+                return;
+            }
+        }
+    }
+
     @SuppressWarnings("deprecation")
     private static String pull() throws Exception {
         DefaultMQPullConsumer c = new DefaultMQPullConsumer("workout-pull-" + topic);
         c.setNamesrvAddr(ns);
         c.setInstanceName("workout-pull");
+        c.setMqClientApiTimeout(30000);
         c.start();
         int n = 0;
         StringBuilder ends = new StringBuilder();
+        shown(c, 7);
         for (MessageQueue q : c.fetchSubscribeMessageQueues(topic)) {
             long end = c.maxOffset(q);
             for (long at = c.minOffset(q); at < end; ) {

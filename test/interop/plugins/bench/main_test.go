@@ -7,9 +7,10 @@ import (
 	"strings"
 	"testing"
 
+	"go.uber.org/goleak"
+
 	"github.com/streamd/streamd/sdk"
 	"github.com/streamd/streamd/sdk/sdktest"
-	"go.uber.org/goleak"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
