@@ -5,9 +5,9 @@ import (
 	"slices"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
+	"github.com/streamd/streamd/internal/bubbletest"
 	"github.com/streamd/streamd/internal/frame"
 	"github.com/streamd/streamd/internal/rocketmq"
 	"github.com/streamd/streamd/runtime"
@@ -78,7 +78,7 @@ func (p *pair) loseB() {
 // A handler that stays down: its member gives the queues to the other, and comes back when the handler has answered for a
 // while. Nothing is lost and nothing comes twice.
 func TestMemberWithoutAHandlerLeavesAndReturns(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		p := newPair(t, 4)
 		if x, y := owned(p.a), owned(p.b); len(x) != 2 || len(y) != 2 {
 			t.Fatalf("owned %v and %v", x, y)
@@ -134,7 +134,7 @@ func TestMemberWithoutAHandlerLeavesAndReturns(t *testing.T) {
 
 // When all handlers are down the last member has nobody to give its queues to: it holds them.
 func TestLastMemberHoldsItsQueues(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		p := newPair(t, 4)
 		p.downA.Store(true)
 		p.loseB()
@@ -150,7 +150,7 @@ func TestLastMemberHoldsItsQueues(t *testing.T) {
 
 // then: hold keeps the share, and a member that is away when it is told so returns.
 func TestToldToStay(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		p := newPair(t, 4)
 		p.loseB()
 		wait(90 * time.Second)
@@ -172,7 +172,7 @@ func TestToldToStay(t *testing.T) {
 // A stop finds a member that is away, or on its way out, as any other.
 func TestStopOfAMemberThatIsAway(t *testing.T) {
 	for _, after := range []time.Duration{61 * time.Second, 2 * time.Minute} {
-		synctest.Test(t, func(t *testing.T) {
+		bubbletest.Run(t, func(t *testing.T) {
 			p := newPair(t, 4)
 			p.loseB()
 			wait(after)
@@ -187,7 +187,7 @@ func TestStopOfAMemberThatIsAway(t *testing.T) {
 
 // A broker that takes no member back is asked again.
 func TestReturnIsTriedAgain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		p := newPair(t, 4)
 		p.loseB()
 		wait(90 * time.Second)

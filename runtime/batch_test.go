@@ -6,9 +6,9 @@ import (
 	"slices"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
+	"github.com/streamd/streamd/internal/bubbletest"
 	"github.com/streamd/streamd/internal/frame"
 	"github.com/streamd/streamd/internal/rocketmq/wire"
 	"github.com/streamd/streamd/runtime"
@@ -55,7 +55,7 @@ func batched(t *testing.T, first *wire.Message, parts []string, compressed bool)
 func TestStoredBatchIsUnwrapped(t *testing.T) {
 	for _, compressed := range []bool{false, true} {
 		t.Run(fmt.Sprintf("compressed %t", compressed), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			bubbletest.Run(t, func(t *testing.T) {
 				r := newRig(t, 1, nil)
 				q := clustertest.Queue(topicName, 0)
 				var open atomic.Bool
@@ -118,7 +118,7 @@ func TestStoredBatchIsUnwrapped(t *testing.T) {
 
 // A group whose offset points inside of a batch gets the rest of the batch.
 func TestPullThatBeginsInsideOfABatch(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		r := newRig(t, 1, ack)
 		q := clustertest.Queue(topicName, 0)
 		r.cluster.Fill(q, 4)
@@ -143,7 +143,7 @@ func TestPullThatBeginsInsideOfABatch(t *testing.T) {
 
 // In a retry topic a whole batch is one message: what stands behind it is not taken for its parts.
 func TestBatchInARetryTopicHidesNothing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		r := newRig(t, 1, ack)
 		retry := wire.RetryTopic(group)
 		r.cluster.CreateTopic(retry, 1)

@@ -8,9 +8,9 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
+	"github.com/streamd/streamd/internal/bubbletest"
 	"github.com/streamd/streamd/internal/frame"
 	"github.com/streamd/streamd/internal/offsetfile"
 	"github.com/streamd/streamd/internal/rocketmq/wire"
@@ -35,7 +35,7 @@ func (r *rig) deliveries() int { return len(r.handler.Handled()) }
 // Each of two members handles every message of every queue; the broker keeps nothing of the group but its members.
 func TestBroadcastingGivesEveryMemberEverything(t *testing.T) {
 	dir := t.TempDir()
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		r := newRig(t, 4, ack)
 		for i := range 4 {
 			r.cluster.Fill(clustertest.Queue(topicName, i), 25)
@@ -80,7 +80,7 @@ func TestBroadcastingGivesEveryMemberEverything(t *testing.T) {
 // BC-P02: a member goes on where it was, exactly, and with nothing of the other's.
 func TestBroadcastingGoesOnAfterARestart(t *testing.T) {
 	dir := t.TempDir()
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		r := newRig(t, 2, ack)
 		fill := func(n int) {
 			for i := range 2 {
@@ -112,7 +112,7 @@ func TestBroadcastingGoesOnAfterARestart(t *testing.T) {
 // A start that is cut off before every queue has its position does not make the others look like queues that came later.
 func TestBroadcastingStartIsDurableAsAWhole(t *testing.T) {
 	dir := t.TempDir()
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		r := newRig(t, 2, ack)
 		for i := range 2 {
 			r.cluster.Fill(clustertest.Queue(topicName, i), 10)
@@ -167,7 +167,7 @@ func TestBroadcastingRetriesInPlace(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
-			synctest.Test(t, func(t *testing.T) {
+			bubbletest.Run(t, func(t *testing.T) {
 				r := newRig(t, 1, func(_ context.Context, rec clustertest.Record) clustertest.Answer {
 					if rec.Offset == 0 && rec.Attempt != c.until {
 						return clustertest.Answer{Verdict: c.verdict}
@@ -206,7 +206,7 @@ func TestBroadcastingRetriesInPlace(t *testing.T) {
 // BC-P03: an offset file that cannot be written is told of, handling goes on, and it is current once it can.
 func TestBroadcastingOnABrokenDisk(t *testing.T) {
 	dir := t.TempDir()
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		r := newRig(t, 1, ack)
 		cfg := r.broadcaster("m1", dir)
 		store, err := cfg.Offsets(&cfg.Streams[0])
@@ -254,7 +254,7 @@ func (b *brokenOffsets) Commit(ctx context.Context, q runtime.Queue, offset int6
 // end the start, which may be tried again.
 func TestBroadcastingThatCannotStart(t *testing.T) {
 	dir := t.TempDir()
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		r := newRig(t, 1, ack)
 		for want, change := range map[string]func(*runtime.Config){
 			"nowhere to keep its offsets": func(c *runtime.Config) { c.Offsets = nil },
@@ -294,7 +294,7 @@ func TestBroadcastingThatCannotStart(t *testing.T) {
 // A reload that changes the model leaves the group as one and joins it as the other.
 func TestReloadChangesTheModel(t *testing.T) {
 	dir := t.TempDir()
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		r := newRig(t, 1, ack)
 		q := clustertest.Queue(topicName, 0)
 		r.cluster.Fill(q, 10)
@@ -322,7 +322,7 @@ func TestReloadChangesTheModel(t *testing.T) {
 // A queue whose end went below its offset, with no time to go by, says how a member that keeps its offsets itself is moved.
 func TestBroadcastingHoldNamesItsOwnWayOut(t *testing.T) {
 	dir := t.TempDir()
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		r := newRig(t, 1, ack)
 		q := clustertest.Queue(topicName, 0)
 		r.cluster.Fill(q, 10)

@@ -6,11 +6,11 @@ import (
 	"log/slog"
 	"strconv"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/streamd/streamd/internal/broker"
 	"github.com/streamd/streamd/internal/broker/memnet"
+	"github.com/streamd/streamd/internal/bubbletest"
 	"github.com/streamd/streamd/internal/frame"
 	"github.com/streamd/streamd/internal/rocketmq"
 	"github.com/streamd/streamd/internal/rocketmq/wire"
@@ -96,7 +96,7 @@ func (w *wired) committed(queues int32) {
 // The engine, the client and the broker over the real protocol: two members share, one leaves, messages fail and are
 // dead-lettered after three deliveries, rejects go there at once.
 func TestOverTheRealProtocol(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		w := newWired(t, 4, func(_ context.Context, rec clustertest.Record) clustertest.Answer {
 			n, _ := strconv.Atoi(rec.Body)
 			switch n % 100 {
@@ -152,7 +152,7 @@ func TestOverTheRealProtocol(t *testing.T) {
 
 // The broker is killed and restarted, cut and silent, refuses send-backs, and garbles: nothing is lost.
 func TestFaultsOverTheRealProtocol(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		w := newWired(t, 4, func(_ context.Context, rec clustertest.Record) clustertest.Answer {
 			nap(3 * time.Millisecond)
 			if n, _ := strconv.Atoi(rec.Body); n%50 == 7 && rec.Attempt == 1 {

@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"testing"
-	"testing/synctest"
 	"time"
 
+	"github.com/streamd/streamd/internal/bubbletest"
 	"github.com/streamd/streamd/internal/frame"
 	"github.com/streamd/streamd/internal/rocketmq/wire"
 	"github.com/streamd/streamd/runtime"
@@ -16,7 +16,7 @@ import (
 // Dies on one message only: that message is poison, the others are acked without an attempt counted.
 func TestPoisonIsRejectedAfterTheProof(t *testing.T) {
 	for _, noPages := range []bool{false, true} {
-		synctest.Test(t, func(t *testing.T) {
+		bubbletest.Run(t, func(t *testing.T) {
 			r := newRig(t, 2, func(_ context.Context, rec clustertest.Record) clustertest.Answer {
 				return clustertest.Answer{Crash: rec.Body == "7" && rec.QueueID == 1}
 			})
@@ -53,7 +53,7 @@ func TestPoisonIsRejectedAfterTheProof(t *testing.T) {
 
 // Dies on every message for 10 minutes: no dead letter, no retry, and the stream says why it holds. Then it is mended.
 func TestBrokenPluginBurnsNothing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		mended := time.Now().Add(10 * time.Minute)
 		r := newRig(t, 2, func(context.Context, clustertest.Record) clustertest.Answer {
 			return clustertest.Answer{Crash: time.Now().Before(mended)}
@@ -80,7 +80,7 @@ func TestBrokenPluginBurnsNothing(t *testing.T) {
 
 // SH-P03: without a process nothing is delivered, and nothing burns.
 func TestPluginDownHoldsAndRecovers(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		back := time.Now().Add(2 * time.Minute)
 		r := newRig(t, 1, ack)
 		r.handler.Down = func() error {
@@ -105,7 +105,7 @@ func TestPluginDownHoldsAndRecovers(t *testing.T) {
 // A swap, a drain or a lost lane costs no attempt, and what was out goes again at once.
 func TestLostLanesCostNoAttempt(t *testing.T) {
 	for _, cause := range []frame.Cause{frame.CauseSwap, frame.CauseProtocol, frame.CauseMemory, frame.CauseStopped} {
-		synctest.Test(t, func(t *testing.T) {
+		bubbletest.Run(t, func(t *testing.T) {
 			r := newRig(t, 1, func(context.Context, clustertest.Record) clustertest.Answer {
 				nap(10 * time.Millisecond)
 				return clustertest.Answer{}
@@ -129,7 +129,7 @@ func TestLostLanesCostNoAttempt(t *testing.T) {
 }
 
 func TestUntouchedIsNoAttempt(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		seen := map[string]bool{}
 		r := newRig(t, 1, nil)
 		r.handler.Do = func(_ context.Context, rec clustertest.Record) clustertest.Answer {

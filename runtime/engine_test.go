@@ -4,9 +4,9 @@ import (
 	"context"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
+	"github.com/streamd/streamd/internal/bubbletest"
 	"github.com/streamd/streamd/internal/frame"
 	"github.com/streamd/streamd/internal/rocketmq/wire"
 	"github.com/streamd/streamd/runtime"
@@ -14,7 +14,7 @@ import (
 )
 
 func TestBacklogIsHandledOnceAndCommitted(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		r := newRig(t, 4, ack)
 		for i := range 4 {
 			r.cluster.Fill(clustertest.Queue(topicName, i), 500)
@@ -39,7 +39,7 @@ func TestBacklogIsHandledOnceAndCommitted(t *testing.T) {
 
 // Easy version refused: a verdict for the batch instead of the message (design.md 14).
 func TestSlowMessageHoldsTheOffsetAndNothingElse(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		free := make(chan struct{})
 		r := newRig(t, 1, func(ctx context.Context, rec clustertest.Record) clustertest.Answer {
 			if rec.Offset == 0 {
@@ -76,7 +76,7 @@ func TestSlowMessageHoldsTheOffsetAndNothingElse(t *testing.T) {
 func now() time.Time { return time.Now() }
 
 func TestRetryGoesThroughTheBrokerAndKeepsIdentity(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		r := newRig(t, 1, func(_ context.Context, rec clustertest.Record) clustertest.Answer {
 			if rec.Attempt < 3 {
 				return clustertest.Answer{Verdict: retryOnce}
@@ -105,7 +105,7 @@ func TestRetryGoesThroughTheBrokerAndKeepsIdentity(t *testing.T) {
 // RT-P07: 0, 1 and -1 mean 1, 2 and 17 deliveries.
 func TestMaxRetriesCountAsRocketMQ(t *testing.T) {
 	for retries, deliveries := range map[int]int{0: 1, 1: 2, -1: 17} {
-		synctest.Test(t, func(t *testing.T) {
+		bubbletest.Run(t, func(t *testing.T) {
 			r := newRig(t, 1, func(context.Context, clustertest.Record) clustertest.Answer {
 				return clustertest.Answer{Verdict: retryOnce}
 			})
@@ -125,7 +125,7 @@ func TestMaxRetriesCountAsRocketMQ(t *testing.T) {
 }
 
 func TestRejectGoesStraightToTheDeadLetters(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		r := newRig(t, 1, func(context.Context, clustertest.Record) clustertest.Answer {
 			return clustertest.Answer{Verdict: frame.Verdict{Kind: frame.VerdictReject, Class: "schema", Text: "no such customer"}}
 		})
@@ -145,7 +145,7 @@ func TestRejectGoesStraightToTheDeadLetters(t *testing.T) {
 
 // Easy version refused: no real credits (design.md 14).
 func TestNoMoreIsOutThanWasGranted(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		r := newRig(t, 8, func(ctx context.Context, _ clustertest.Record) clustertest.Answer {
 			<-ctx.Done()
 			return clustertest.Answer{Never: true}
@@ -179,7 +179,7 @@ func TestNoMoreIsOutThanWasGranted(t *testing.T) {
 
 // PQ-P03: the span limit stops only the queue with the old message.
 func TestSpanHoldsOnlyItsQueue(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		r := newRig(t, 2, func(ctx context.Context, rec clustertest.Record) clustertest.Answer {
 			if rec.QueueID == 1 && rec.Offset == 0 {
 				<-ctx.Done()

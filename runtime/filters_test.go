@@ -6,9 +6,9 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
+	"github.com/streamd/streamd/internal/bubbletest"
 	"github.com/streamd/streamd/internal/rocketmq"
 	"github.com/streamd/streamd/internal/rocketmq/wire"
 	"github.com/streamd/streamd/runtime"
@@ -40,7 +40,7 @@ func (r *rig) handled() map[string]int {
 // A filter by SQL92 travels with each pull, in heartbeats and in 307; the broker alone judges it, and what it leaves out is
 // passed and committed.
 func TestSQL92(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		r := newRig(t, 1, ack)
 		r.kinds(clustertest.Queue(topicName, 0), 100)
 		e := r.start(r.config("c1", subscribing(runtime.Subscription{Topic: topicName, SQL: "kind = 'a'"})))
@@ -68,7 +68,7 @@ func TestSQL92(t *testing.T) {
 // An expression that the broker cannot read fails the start and names itself; a reload with it changes nothing. A real
 // broker would ignore it in pulls and let everything pass.
 func TestSQL92ThatCannotBeRead(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		r := newRig(t, 1, ack)
 		r.kinds(clustertest.Queue(topicName, 0), 10)
 		bad := r.config("c1", subscribing(runtime.Subscription{Topic: topicName, SQL: "bad >"}))
@@ -106,7 +106,7 @@ func TestSQL92ThatCannotBeRead(t *testing.T) {
 
 // A broker without property filters is waited for: the status says which setting to change. A reload is refused.
 func TestSQL92ThatIsSwitchedOff(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		r := newRig(t, 1, ack)
 		r.kinds(clustertest.Queue(topicName, 0), 10)
 		var on atomic.Bool
@@ -142,7 +142,7 @@ func TestSQL92ThatIsSwitchedOff(t *testing.T) {
 
 // The filter of a topic that comes later is looked at before its queues are read.
 func TestSQL92OfATopicThatComesLater(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		r := newRig(t, 1, ack)
 		e := r.start(r.config("c1", subscribing(runtime.Subscription{Topic: topicName}, runtime.Subscription{Topic: "U", SQL: "bad >"})))
 		wait(time.Second)
@@ -162,7 +162,7 @@ func TestSQL92OfATopicThatComesLater(t *testing.T) {
 
 // Several topics in one group, each with its own filter, retries included.
 func TestSeveralTopicsWithTheirFilters(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		r := newRig(t, 2, ack)
 		for _, topic := range []string{"U", "V", "W"} {
 			r.cluster.CreateTopic(topic, 2)

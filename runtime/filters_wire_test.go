@@ -4,14 +4,14 @@ import (
 	"errors"
 	"log/slog"
 	"testing"
-	"testing/synctest"
 
+	"github.com/streamd/streamd/internal/bubbletest"
 	"github.com/streamd/streamd/internal/rocketmq"
 )
 
 // CheckFilter over the real protocol: what the embedded broker takes, and what it refuses with the parser's words.
 func TestCheckFilterOverTheRealProtocol(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		w := newWired(t, 1, ack)
 		defer w.close()
 		c, err := rocketmq.New(rocketmq.Config{NameServers: []string{w.broker.Address()}, ClientID: "c1", Dial: w.net.Dial, Logger: slog.New(slog.DiscardHandler)})

@@ -11,11 +11,11 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/streamd/streamd/internal/broker"
 	"github.com/streamd/streamd/internal/broker/memnet"
+	"github.com/streamd/streamd/internal/bubbletest"
 	"github.com/streamd/streamd/internal/rocketmq"
 	"github.com/streamd/streamd/internal/rocketmq/wire"
 	"github.com/streamd/streamd/runtime"
@@ -164,7 +164,7 @@ func ownedAt(e *runtime.Runtime, topic string) map[string]int {
 
 // The retry topic has a queue at each broker: what fails comes back at its own broker, whoever has that queue.
 func TestRetryTopicOverSeveralBrokers(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		f := newFleet(t, broker.Config{}, func(_ context.Context, r clustertest.Record) clustertest.Answer {
 			if r.Attempt == 1 {
 				return clustertest.Answer{Verdict: retryOnce}
@@ -198,7 +198,7 @@ func TestRetryTopicOverSeveralBrokers(t *testing.T) {
 
 // A master that goes takes its queues with it, and brings them back: the others' go on, nothing is lost.
 func TestBrokerLeavesAndReturns(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		f := newFleet(t, broker.Config{}, ack)
 		defer f.close()
 		e, stop := f.member("10.0.0.3@1#1")
@@ -234,7 +234,7 @@ func TestBrokerLeavesAndReturns(t *testing.T) {
 
 // A topic that gets a second broker, more queues, and fewer again, while it is consumed (RB-P03).
 func TestTopicGrowsAndShrinks(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		f := newFleet(t, broker.Config{}, ack)
 		defer f.close()
 		f.b.DeleteTopic(topicName)
@@ -266,7 +266,7 @@ func TestTopicGrowsAndShrinks(t *testing.T) {
 // A topic that only takes messages has nothing to read; one that only gives them is read.
 func TestPermissionsOfATopic(t *testing.T) {
 	for perm, want := range map[int32]int{2: 0, 4: 40} {
-		synctest.Test(t, func(t *testing.T) {
+		bubbletest.Run(t, func(t *testing.T) {
 			f := newFleet(t, broker.Config{}, ack)
 			defer f.close()
 			f.b.DeleteTopic(topicName)
@@ -292,7 +292,7 @@ func TestPermissionsOfATopic(t *testing.T) {
 
 // OF-P06: a topic that is deleted and made again while it is consumed: its new messages are read.
 func TestTopicDeletedAndMadeAgain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		f := newFleet(t, broker.Config{}, ack)
 		defer f.close()
 		f.b.DeleteTopic(topicName)
@@ -320,7 +320,7 @@ func TestTopicDeletedAndMadeAgain(t *testing.T) {
 // The same while nobody consumes, at a broker that keeps the group's offsets: nobody knows a time to go by, so an operator is
 // asked, and what he chooses is read.
 func TestTopicMadeAgainUnderOldOffsetsIsHeld(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		f := newFleet(t, broker.Config{}, ack)
 		defer f.close()
 		f.b.DeleteTopic(topicName)
@@ -341,7 +341,7 @@ func TestTopicMadeAgainUnderOldOffsetsIsHeld(t *testing.T) {
 
 // A group whose consumption is switched off is paused: nothing fails, the status says who paused it, and it goes on by itself.
 func TestDisabledGroupIsPaused(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		f := newFleet(t, broker.Config{}, ack)
 		defer f.close()
 		f.b.DeleteTopic(topicName)
@@ -376,7 +376,7 @@ func TestDisabledGroupIsPaused(t *testing.T) {
 // Brokers that make no groups ignore the heartbeat of one that is not there, and say nothing: the status does, and the group
 // is joined soon after it was made.
 func TestGroupThatIsNotThereIsNamed(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		f := newFleet(t, broker.Config{NoGroupCreation: true}, ack)
 		defer f.close()
 		f.put(f.a, 2, 20)
@@ -404,7 +404,7 @@ func TestGroupThatIsNotThereIsNamed(t *testing.T) {
 
 // A busy broker is asked again, ever more slowly, and goes on as soon as it is not.
 func TestBusyBrokerIsWaitedFor(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		f := newFleet(t, broker.Config{}, ack)
 		defer f.close()
 		f.b.DeleteTopic(topicName)
@@ -461,7 +461,7 @@ func TestConsumptionReturnsSoonAfterAnOutage(t *testing.T) {
 	} {
 		for _, long := range []time.Duration{3 * time.Second, 5 * time.Minute} {
 			t.Run(name+" for "+long.String(), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
+				bubbletest.Run(t, func(t *testing.T) {
 					f := newFleet(t, broker.Config{}, ack)
 					defer f.close()
 					f.b.DeleteTopic(topicName)

@@ -3,10 +3,10 @@ package runtime_test
 import (
 	"log/slog"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/streamd/streamd/internal/broker"
+	"github.com/streamd/streamd/internal/bubbletest"
 	"github.com/streamd/streamd/internal/rocketmq"
 	"github.com/streamd/streamd/internal/rocketmq/wire"
 )
@@ -15,7 +15,7 @@ import (
 // nor from telling brokers of its groups later, when it is learned from the member itself.
 func TestForeignExpressionStopsNobody(t *testing.T) {
 	for _, early := range []bool{true, false} {
-		synctest.Test(t, func(t *testing.T) {
+		bubbletest.Run(t, func(t *testing.T) {
 			f := newFleet(t, broker.Config{}, ack)
 			defer f.close()
 			f.b.DeleteTopic(topicName)

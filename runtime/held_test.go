@@ -5,9 +5,9 @@ import (
 	"errors"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
+	"github.com/streamd/streamd/internal/bubbletest"
 	"github.com/streamd/streamd/internal/rocketmq"
 	"github.com/streamd/streamd/runtime"
 	"github.com/streamd/streamd/runtime/internal/clustertest"
@@ -26,7 +26,7 @@ func TestResetAtTheBrokerReleasesAHeldQueue(t *testing.T) {
 			"out of range": func(c *clustertest.Cluster, q sdk.Queue) { c.SetCommitted(group, q, 5000) },
 		} {
 			t.Run(kind+", "+name, func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
+				bubbletest.Run(t, func(t *testing.T) {
 					r := newRig(t, 2, ack)
 					q := clustertest.Queue(topicName, 1)
 					r.cluster.Fill(q, 20)
@@ -52,7 +52,7 @@ func TestResetAtTheBrokerReleasesAHeldQueue(t *testing.T) {
 
 // A message that never ends fills the window; the reset past it must not wait for room.
 func TestServerSideResetPassesAFullWindow(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		r := newRig(t, 1, func(ctx context.Context, rec clustertest.Record) clustertest.Answer {
 			if rec.Offset == 0 {
 				<-ctx.Done()
@@ -75,7 +75,7 @@ func TestServerSideResetPassesAFullWindow(t *testing.T) {
 
 // A reset that reaches a queue while it drains for another member is what that member starts at.
 func TestResetOfADrainingQueueIsItsLastCommit(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		r := newRig(t, 1, func(ctx context.Context, _ clustertest.Record) clustertest.Answer {
 			ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 			defer cancel()
@@ -106,7 +106,7 @@ func TestReplicaSaysNothingOfWhatIsGone(t *testing.T) {
 		"lags behind and refuses": {Status: rocketmq.PullOffsetIllegal, Next: 5, Min: 0, Max: 5},
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			bubbletest.Run(t, func(t *testing.T) {
 				r := newRig(t, 1, ack)
 				q := clustertest.Queue(topicName, 0)
 				r.cluster.Fill(q, 20)

@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"testing"
-	"testing/synctest"
 	"time"
 
+	"github.com/streamd/streamd/internal/bubbletest"
 	"github.com/streamd/streamd/runtime"
 )
 
@@ -30,7 +30,7 @@ func TestJoiningWaitsForTheStrategyAWhile(t *testing.T) {
 		{time.Second, time.Second},
 		{time.Minute, 2 * time.Second},
 	} {
-		synctest.Test(t, func(t *testing.T) {
+		bubbletest.Run(t, func(t *testing.T) {
 			r := newRig(t, 4, ack)
 			cfg := r.config("c1")
 			cfg.Strategies = slowStrategies{c.takes}

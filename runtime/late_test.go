@@ -3,9 +3,9 @@ package runtime_test
 import (
 	"context"
 	"testing"
-	"testing/synctest"
 	"time"
 
+	"github.com/streamd/streamd/internal/bubbletest"
 	"github.com/streamd/streamd/internal/frame"
 	"github.com/streamd/streamd/internal/rocketmq"
 	"github.com/streamd/streamd/runtime"
@@ -41,7 +41,7 @@ func TestDurableAfterTheEpochIsCountedLate(t *testing.T) {
 		"output":    {Outputs: []frame.Record{{Topic: "Out", Body: []byte("o")}}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			bubbletest.Run(t, func(t *testing.T) {
 				first := true
 				r := newRig(t, 1, func(_ context.Context, _ clustertest.Record) clustertest.Answer {
 					if first {
@@ -76,7 +76,7 @@ var _ runtime.Broker = (*slowStore)(nil)
 
 // Status tells what a drain waits for.
 func TestStatusWhileDraining(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		r := newRig(t, 1, func(context.Context, clustertest.Record) clustertest.Answer {
 			nap(5 * time.Second)
 			return clustertest.Answer{}

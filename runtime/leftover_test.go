@@ -4,16 +4,16 @@ import (
 	"errors"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
+	"github.com/streamd/streamd/internal/bubbletest"
 	"github.com/streamd/streamd/runtime/internal/clustertest"
 	"github.com/streamd/streamd/sdk"
 )
 
 // A stop answers for what it could not bring to its end, not for a hand-over long before that a broker did not confirm.
 func TestStopDoesNotAnswerForAnEarlierHandOver(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		r := newRig(t, 4, ack)
 		var refuse atomic.Bool
 		var refused atomic.Int64

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
+	"github.com/streamd/streamd/internal/bubbletest"
 	"github.com/streamd/streamd/runtime"
 	"github.com/streamd/streamd/runtime/internal/clustertest"
 )
@@ -62,7 +62,7 @@ func ownedOf(e *runtime.Runtime, topic string) (ids []int32) {
 
 // A topic whose broker is silent holds up nobody but itself, and its status says what it waits for.
 func TestTopicsDoNotWaitForAnothersSilentBroker(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		r, p, cfg := silentRig(t, 0)
 		e := r.start(cfg)
 		wait(time.Second)
@@ -84,7 +84,7 @@ func TestTopicsDoNotWaitForAnothersSilentBroker(t *testing.T) {
 
 // Nor does the hand-over that a new member begins while the round waits: from 5 s on another round passes the silent one.
 func TestNewMemberDoesNotWaitForASilentBroker(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		r, _, cfg := silentRig(t, 0)
 		a := r.start(cfg)
 		wait(2 * time.Second)
@@ -109,7 +109,7 @@ func TestNewMemberDoesNotWaitForASilentBroker(t *testing.T) {
 
 // A broker that is slow is not silent.
 func TestSlowBrokerIsWaitedFor(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		r, _, cfg := silentRig(t, 4*time.Second)
 		e := r.start(cfg)
 		wait(5 * time.Second)
@@ -122,7 +122,7 @@ func TestSlowBrokerIsWaitedFor(t *testing.T) {
 
 // However many topics there are, they are asked together.
 func TestManySilentTopicsCostOneLimit(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		r := newRig(t, 4, ack)
 		cfg := r.config("c1", func(s *runtime.StreamConfig) {
 			s.Subscriptions = nil
@@ -163,7 +163,7 @@ var (
 
 // A topic that is not there yet is what the status names first, not the retry topic that follows from it.
 func TestMissingTopicIsNamedWithWhatMakesIt(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		r := newRig(t, 4, ack)
 		e := r.start(r.config("c1", func(s *runtime.StreamConfig) {
 			s.Subscriptions = []runtime.Subscription{{Topic: "later"}}

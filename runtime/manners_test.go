@@ -4,9 +4,9 @@ import (
 	"context"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
+	"github.com/streamd/streamd/internal/bubbletest"
 	"github.com/streamd/streamd/internal/rocketmq"
 	"github.com/streamd/streamd/internal/rocketmq/wire"
 	"github.com/streamd/streamd/runtime"
@@ -35,7 +35,7 @@ func (j *javaClient) PeerInfo(ctx context.Context, groupName, id string) (*wire.
 // neighbors want to know.
 func TestJavaMembersAreAskedWithManners(t *testing.T) {
 	for _, order := range []runtime.Order{runtime.OrderNone, runtime.OrderQueue} {
-		synctest.Test(t, func(t *testing.T) {
+		bubbletest.Run(t, func(t *testing.T) {
 			r := newRig(t, 4, ack)
 			r.javaMember("j1", rocketmq.Subscription{Topic: topicName, Expression: "*", Type: rocketmq.FilterTag, Version: 7})
 			cfg := r.config("c1", func(s *runtime.StreamConfig) { s.Order = order })
@@ -56,7 +56,7 @@ func TestJavaMembersAreAskedWithManners(t *testing.T) {
 
 // One that does not answer is left in peace as long, and is unknown meanwhile.
 func TestSilentJavaMembersAreLeftInPeace(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		r := newRig(t, 4, ack)
 		r.javaMember("j1", rocketmq.Subscription{Topic: topicName, Expression: "*", Type: rocketmq.FilterTag, Version: 7})
 		cfg := r.config("c1")

@@ -6,9 +6,9 @@ import (
 	"slices"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
+	"github.com/streamd/streamd/internal/bubbletest"
 	"github.com/streamd/streamd/internal/rocketmq"
 	"github.com/streamd/streamd/internal/rocketmq/wire"
 	"github.com/streamd/streamd/runtime"
@@ -58,7 +58,7 @@ func owned(e *runtime.Runtime) (ids []int32) {
 
 // Members join and leave under load: each queue has one owner, nothing is lost, nothing comes twice.
 func TestHandOverBetweenMembersIsClean(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		r := newRig(t, 8, func(context.Context, clustertest.Record) clustertest.Answer {
 			nap(37 * time.Millisecond)
 			return clustertest.Answer{}
@@ -99,7 +99,7 @@ func TestHandOverBetweenMembersIsClean(t *testing.T) {
 
 // A new owner waits while a streamd member drains, and takes over within 10 s at most.
 func TestNewOwnerWaitsForTheDrain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		free := make(chan struct{})
 		r := newRig(t, 2, func(ctx context.Context, rec clustertest.Record) clustertest.Answer {
 			if rec.QueueID == 1 {
@@ -134,7 +134,7 @@ func TestNewOwnerWaitsForTheDrain(t *testing.T) {
 }
 
 func TestNewOwnerTakesOverAfterTenSeconds(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		r := newRig(t, 2, func(ctx context.Context, _ clustertest.Record) clustertest.Answer {
 			<-ctx.Done()
 			return clustertest.Answer{Never: true}
@@ -155,7 +155,7 @@ func TestNewOwnerTakesOverAfterTenSeconds(t *testing.T) {
 
 // kill -9: the survivor takes over what was committed; what was in flight comes again, nothing is lost.
 func TestKilledMemberLosesNothing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		r := newRig(t, 4, func(context.Context, clustertest.Record) clustertest.Answer {
 			nap(20 * time.Millisecond)
 			return clustertest.Answer{}
@@ -199,7 +199,7 @@ func TestUnknownIsNotEmpty(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			bubbletest.Run(t, func(t *testing.T) {
 				var on atomic.Bool
 				r := newRig(t, 4, ack)
 				r.cluster.Fault = func(op, _ string, _ sdk.Queue) error {
@@ -228,7 +228,7 @@ func TestUnknownIsNotEmpty(t *testing.T) {
 }
 
 func TestOwnIDMissingKeepsTheShare(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		r := newRig(t, 4, ack)
 		e := r.start(r.config("c1"))
 		wait(time.Second)
@@ -247,7 +247,7 @@ func TestOwnIDMissingKeepsTheShare(t *testing.T) {
 
 // RB-P05: an ownership that comes and goes quickly never has two pulls, and nothing is lost.
 func TestFlappingOwnershipHasOnePull(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		r := newRig(t, 2, func(context.Context, clustertest.Record) clustertest.Answer {
 			nap(5 * time.Millisecond)
 			return clustertest.Answer{}
@@ -279,7 +279,7 @@ func TestFlappingOwnershipHasOnePull(t *testing.T) {
 
 // RB-P03: added queues are taken without a restart, removed ones are given up.
 func TestRouteChangesAreFollowed(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		r := newRig(t, 2, ack)
 		e := r.start(r.config("c1"))
 		wait(time.Second)
@@ -297,7 +297,7 @@ func TestRouteChangesAreFollowed(t *testing.T) {
 }
 
 func TestGroupJoinedTwiceFailsTheStartAndReleases(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		r := newRig(t, 1, ack)
 		cfg := r.config("c1")
 		first := r.start(cfg)
@@ -318,7 +318,7 @@ func TestGroupJoinedTwiceFailsTheStartAndReleases(t *testing.T) {
 
 // Broker absent at start and back later: the stream waits, says so, and joins.
 func TestBrokerAbsentAtStart(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		var up atomic.Bool
 		r := newRig(t, 1, ack)
 		r.cluster.Fault = func(string, string, sdk.Queue) error {
@@ -341,7 +341,7 @@ func TestBrokerAbsentAtStart(t *testing.T) {
 }
 
 func TestAnswersToBrokers(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		r := newRig(t, 1, func(_ context.Context, rec clustertest.Record) clustertest.Answer {
 			if rec.Body == "bad" {
 				return clustertest.Answer{Verdict: retryOnce}

@@ -5,9 +5,9 @@ import (
 	"errors"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
+	"github.com/streamd/streamd/internal/bubbletest"
 	"github.com/streamd/streamd/runtime"
 	"github.com/streamd/streamd/runtime/internal/clustertest"
 	"github.com/streamd/streamd/sdk"
@@ -16,7 +16,7 @@ import (
 // Two members that join a new group at once both start at its start position: the first commits of one must not make the
 // queues of the other look like queues whose offsets were lost.
 func TestTwoMembersStartANewGroupAtOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		r := newRig(t, 4, ack)
 		for i := range 4 {
 			r.cluster.Fill(clustertest.Queue(topicName, i), 20)
@@ -50,7 +50,7 @@ func TestTwoMembersStartANewGroupAtOnce(t *testing.T) {
 
 // A group counts as new for its first minutes only: an offset that is lost later is lost.
 func TestOffsetLostLongAfterTheStartIsHeld(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		r := newRig(t, 2, ack)
 		for i := range 2 {
 			r.cluster.Fill(clustertest.Queue(topicName, i), 20)
@@ -79,7 +79,7 @@ func TestOffsetLostLongAfterTheStartIsHeld(t *testing.T) {
 
 // An overlap of two owners is named and counted, also when nobody waited for it.
 func TestTwoOwnersAreCounted(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		r := newRig(t, 2, func(ctx context.Context, _ clustertest.Record) clustertest.Answer {
 			ctx, cancel := context.WithTimeout(ctx, 40*time.Second)
 			defer cancel()

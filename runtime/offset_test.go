@@ -8,9 +8,9 @@ import (
 	"strconv"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
+	"github.com/streamd/streamd/internal/bubbletest"
 	"github.com/streamd/streamd/internal/rocketmq"
 	"github.com/streamd/streamd/internal/rocketmq/wire"
 	"github.com/streamd/streamd/runtime"
@@ -22,7 +22,7 @@ import (
 func TestStartPositions(t *testing.T) {
 	for name, want := range map[string]int{"last": 5, "first": 105, "timestamp": 55} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			bubbletest.Run(t, func(t *testing.T) {
 				r := newRig(t, 2, ack)
 				q := clustertest.Queue(topicName, 0)
 				r.cluster.Fill(q, 50)
@@ -48,7 +48,7 @@ func TestStartPositions(t *testing.T) {
 // and many queues together do not flood their broker with commits: one a second each is the least.
 func TestCommitsKeepUpWithTheWork(t *testing.T) {
 	for queues, want := range map[int]struct{ behind, commits int }{2: {12, 60}, 200: {150, 400}} {
-		synctest.Test(t, func(t *testing.T) {
+		bubbletest.Run(t, func(t *testing.T) {
 			r := newRig(t, queues, ack)
 			var commits atomic.Int32
 			r.cluster.Fault = func(op, _ string, q sdk.Queue) error {
@@ -83,7 +83,7 @@ func TestCommitsKeepUpWithTheWork(t *testing.T) {
 
 // A crash between the look-up and the first commit must not start the group somewhere else.
 func TestStartPositionIsConfirmedBeforeTheFirstPull(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		var refusing atomic.Bool
 		refusing.Store(true)
 		var pulls atomic.Int32
@@ -112,7 +112,7 @@ func TestStartPositionIsConfirmedBeforeTheFirstPull(t *testing.T) {
 
 // Design.md 7: a queue without offset, while the group has some for the topic's other queues.
 func TestNewQueueOrLostOffsets(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		r := newRig(t, 3, ack)
 		for i := range 3 {
 			r.cluster.Fill(clustertest.Queue(topicName, i), 20)
@@ -142,7 +142,7 @@ func TestNewQueueOrLostOffsets(t *testing.T) {
 
 // A failed question is not an answer: the queue waits.
 func TestFailedOffsetQueryIsAskedAgain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		var failing atomic.Bool
 		failing.Store(true)
 		r := newRig(t, 1, ack)
@@ -170,7 +170,7 @@ func TestFailedOffsetQueryIsAskedAgain(t *testing.T) {
 
 // What the broker expires before it is read is counted exactly; what is at handlers is not forgotten.
 func TestExpiredMessagesAreCounted(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		r := newRig(t, 1, nil)
 		q := clustertest.Queue(topicName, 0)
 		r.handler.Do = func(_ context.Context, rec clustertest.Record) clustertest.Answer {
@@ -210,7 +210,7 @@ func TestExpiredMessagesAreCounted(t *testing.T) {
 
 // PO-P03, OF-P06: above the end it goes by store time, or holds; never to the end.
 func TestLostTailIsReadAgainByTime(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		r := newRig(t, 1, ack)
 		q := clustertest.Queue(topicName, 0)
 		r.cluster.Fill(q, 1000)
@@ -231,7 +231,7 @@ func TestLostTailIsReadAgainByTime(t *testing.T) {
 }
 
 func TestAboveTheEndWithoutATimeHolds(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		r := newRig(t, 2, ack)
 		q := clustertest.Queue(topicName, 0)
 		r.cluster.Fill(q, 10)
@@ -257,7 +257,7 @@ func TestAboveTheEndWithoutATimeHolds(t *testing.T) {
 // OF-P01: a reset takes effect within seconds, also backwards; what is answered after it changes nothing.
 func TestServerSideReset(t *testing.T) {
 	for _, to := range []int64{100, 4900} {
-		synctest.Test(t, func(t *testing.T) {
+		bubbletest.Run(t, func(t *testing.T) {
 			r := newRig(t, 1, func(context.Context, clustertest.Record) clustertest.Answer {
 				nap(20 * time.Millisecond)
 				return clustertest.Answer{}
@@ -293,7 +293,7 @@ func TestServerSideReset(t *testing.T) {
 
 // PO-P02: what is filtered away moves the offset, on both sides of the filter.
 func TestFilteredMessagesMoveTheOffset(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		r := newRig(t, 1, ack)
 		q := clustertest.Queue(topicName, 0)
 		for i := range 300 {
@@ -316,7 +316,7 @@ func TestFilteredMessagesMoveTheOffset(t *testing.T) {
 // Garbage from a broker: fetched again, never skipped; when it lasts, the queue holds and says so, and others go on.
 func TestGarbageIsNeverSkipped(t *testing.T) {
 	for _, lasting := range []bool{false, true} {
-		synctest.Test(t, func(t *testing.T) {
+		bubbletest.Run(t, func(t *testing.T) {
 			r := newRig(t, 2, ack)
 			bad := clustertest.Queue(topicName, 0)
 			tries := 0
@@ -373,7 +373,7 @@ func TestGarbageIsNeverSkipped(t *testing.T) {
 
 // A broker that accepts and is silent, or refuses: retried with growing pauses; commits are confirmed at the end.
 func TestBrokerAwayUnderLoad(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		var away atomic.Bool
 		var calls atomic.Int32
 		r := newRig(t, 4, ack)
@@ -404,7 +404,7 @@ func TestBrokerAwayUnderLoad(t *testing.T) {
 }
 
 func TestOneMessageLargerThanTheWindowPasses(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		r := newRig(t, 2, ack)
 		for i := range 2 {
 			for range 5 {
@@ -432,7 +432,7 @@ func TestOneMessageLargerThanTheWindowPasses(t *testing.T) {
 
 // PQ-P01: the stream's budget holds over all queues, and no queue starves.
 func TestManyQueuesShareTheStreamsMemory(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		r := newRig(t, 64, func(context.Context, clustertest.Record) clustertest.Answer {
 			nap(50 * time.Millisecond)
 			return clustertest.Answer{}
@@ -460,7 +460,7 @@ func TestManyQueuesShareTheStreamsMemory(t *testing.T) {
 // SH-P01, SH-P02: a stop waits for what runs and commits it; what it cannot wait for is neither committed nor sent back.
 func TestStopWaitsForHandlersAndConfirms(t *testing.T) {
 	for _, grace := range []time.Duration{10 * time.Second, 2 * time.Second} {
-		synctest.Test(t, func(t *testing.T) {
+		bubbletest.Run(t, func(t *testing.T) {
 			r := newRig(t, 1, func(ctx context.Context, _ clustertest.Record) clustertest.Answer {
 				select {
 				case <-ctx.Done():
@@ -494,7 +494,7 @@ func TestStopWaitsForHandlersAndConfirms(t *testing.T) {
 
 // RL-P01: nothing is left of two hundred starts and stops.
 func TestStartAndStopLeakNothing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		r := newRig(t, 4, ack)
 		for i := range 200 {
 			r.cluster.Fill(clustertest.Queue(topicName, i%4), 3)
@@ -511,7 +511,7 @@ func TestStartAndStopLeakNothing(t *testing.T) {
 }
 
 func TestBodiesAreUnpackedAndOrderedByOffset(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		r := newRig(t, 1, ack)
 		q := clustertest.Queue(topicName, 0)
 		r.cluster.Fill(q, 100)
@@ -539,7 +539,7 @@ func TestBodiesAreUnpackedAndOrderedByOffset(t *testing.T) {
 func TestANewGroupAsksOnceForItsOffsets(t *testing.T) {
 	for name, old := range map[string]bool{"new": false, "old": true} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			bubbletest.Run(t, func(t *testing.T) {
 				const queues = 64
 				r := newRig(t, queues, ack)
 				if old {

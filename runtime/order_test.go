@@ -9,9 +9,9 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
+	"github.com/streamd/streamd/internal/bubbletest"
 	"github.com/streamd/streamd/internal/frame"
 	"github.com/streamd/streamd/internal/rocketmq"
 	"github.com/streamd/streamd/internal/rocketmq/wire"
@@ -79,7 +79,7 @@ func (w *watch) around(r clustertest.Record, stride uint64, do func() clustertes
 
 // The head of a queue fails: it is tried again in place, with pauses, and what follows waits (OR-P01 of the fault list).
 func TestOrderByQueueWaitsForItsHead(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		w := newWatch(t, byQueue)
 		var tries atomic.Int32
 		r := newRig(t, 2, func(_ context.Context, rec clustertest.Record) clustertest.Answer {
@@ -134,7 +134,7 @@ func TestOrderByQueueWaitsForItsHead(t *testing.T) {
 func TestOrderByKeyBlocksOneKey(t *testing.T) {
 	for name, on := range map[string]runtime.OnExhausted{"block": runtime.Block, "dead_letter": runtime.DeadLetter} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			bubbletest.Run(t, func(t *testing.T) {
 				q := clustertest.Queue(topicName, 0)
 				r := newRig(t, 1, func(_ context.Context, rec clustertest.Record) clustertest.Answer {
 					if rec.Offset == 4 {
@@ -198,7 +198,7 @@ func (r *rig) offsetsOf(queue uint32) (offsets []uint64) {
 // Order within a key holds over retries, crashes of the plugin, its replacement, and hand-overs between members under load.
 func TestOrderByKeyHoldsOverFaultsAndHandOvers(t *testing.T) {
 	const keys, queues = 5, 4
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		w := newWatch(t, byKey(keys))
 		var n, crashes atomic.Int32
 		r := newRig(t, queues, func(_ context.Context, rec clustertest.Record) clustertest.Answer {
@@ -252,7 +252,7 @@ func TestNoTwoHandlersOfAQueueOverPauses(t *testing.T) {
 	for _, seconds := range []int{0, 19, 31, 59, 61, 120} {
 		pause := time.Duration(seconds) * time.Second
 		t.Run(pause.String(), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			bubbletest.Run(t, func(t *testing.T) {
 				var longest atomic.Int64
 				var cutAt atomic.Pointer[time.Time]
 				w := newWatch(t, byQueue)
@@ -318,7 +318,7 @@ func TestNoTwoHandlersOfAQueueOverPauses(t *testing.T) {
 
 // A lock that somebody else holds: the queue waits, the status says whose it is, and it goes on soon after it is free.
 func TestLockOfAnotherIsWaitedFor(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		r := newRig(t, 1, ack)
 		q := clustertest.Queue(topicName, 0)
 		r.cluster.Fill(q, 3)
@@ -361,7 +361,7 @@ func TestLockOfAnotherIsWaitedFor(t *testing.T) {
 // A queue whose lock was lost and got again goes before its position was read anew: what was settled under the earlier lock is
 // not committed over what the member that had the queue meanwhile stored.
 func TestStaleOffsetIsNotCommittedUnderANewLock(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		r := newRig(t, 1, ack)
 		q := clustertest.Queue(topicName, 0)
 		var refused atomic.Value
@@ -399,7 +399,7 @@ func TestStaleOffsetIsNotCommittedUnderANewLock(t *testing.T) {
 
 // A queue drains, and another client gets its lock meanwhile: what was settled is not committed over what that one stored.
 func TestDrainDoesNotCommitOverTheNextHolder(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		r := newRig(t, 1, func(ctx context.Context, rec clustertest.Record) clustertest.Answer {
 			if rec.Offset > 2 {
 				<-ctx.Done()
@@ -439,7 +439,7 @@ func TestDrainDoesNotCommitOverTheNextHolder(t *testing.T) {
 
 // An operator's reset that no broker has confirmed before the lock ran out is done under the next lock.
 func TestResetOutlivesALockThatRanOut(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		r := newRig(t, 1, ack)
 		q := clustertest.Queue(topicName, 0)
 		var mute atomic.Bool
@@ -471,7 +471,7 @@ func TestResetOutlivesALockThatRanOut(t *testing.T) {
 // The order of a running stream changes: membership stays, queues are drained and begun anew, and for a minute after the
 // locks went nothing is sent back.
 func TestOrderChangesOnReload(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		r := newRig(t, 2, func(_ context.Context, rec clustertest.Record) clustertest.Answer {
 			nap(20 * time.Millisecond)
 			if rec.Body == "fail" && rec.Attempt == 1 {
@@ -539,7 +539,7 @@ func TestOrderChangesOnReload(t *testing.T) {
 func TestLocksAtAStopAndAtAKill(t *testing.T) {
 	for name, kill := range map[string]bool{"stop": false, "kill": true} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			bubbletest.Run(t, func(t *testing.T) {
 				r := newRig(t, 2, ack)
 				var dead atomic.Bool
 				r.cluster.Fault = func(_, client string, _ sdk.Queue) error {
@@ -581,7 +581,7 @@ func TestLocksAtAStopAndAtAKill(t *testing.T) {
 func TestNobodyStartsBeforeADeafHandlerEnds(t *testing.T) {
 	for name, deadline := range map[string]time.Duration{"reset": time.Minute, "deadline": 2 * time.Second} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			bubbletest.Run(t, func(t *testing.T) {
 				r := newRig(t, 2, nil)
 				var mu sync.Mutex
 				running, starts := 0, 0

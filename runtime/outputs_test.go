@@ -10,10 +10,10 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/streamd/streamd/internal/broker"
+	"github.com/streamd/streamd/internal/bubbletest"
 	"github.com/streamd/streamd/internal/frame"
 	"github.com/streamd/streamd/internal/rocketmq/wire"
 	"github.com/streamd/streamd/runtime"
@@ -78,7 +78,7 @@ func TestNoInputIsSettledBeforeItsOutputs(t *testing.T) {
 		"the broker restarts": {nil, 0, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			bubbletest.Run(t, func(t *testing.T) {
 				w := newWired(t, 1, emits)
 				defer w.close()
 				w.broker.CreateTopic("Out", 4)
@@ -166,7 +166,7 @@ func (w *wired) shardsAreInOrder() {
 
 // A broker that takes no outputs is back-pressure: pulling ends when the window is full, nothing fails, nothing is dead-lettered.
 func TestOutputsThatNobodyTakesHoldTheStream(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		w := newWired(t, 1, emits)
 		defer w.close()
 		w.broker.CreateTopic("Out", 4)
@@ -195,7 +195,7 @@ func TestOutputsThatNobodyTakesHoldTheStream(t *testing.T) {
 
 // A topic that nobody serves does not keep the outputs of another topic waiting, nor their messages.
 func TestOutputsToOneTopicDoNotHoldThoseToAnother(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		w := newWired(t, 1, func(_ context.Context, rec clustertest.Record) clustertest.Answer {
 			return clustertest.Answer{Outputs: []frame.Record{{Topic: "Dead", Body: []byte(rec.Body)}, {Topic: "Out", Body: []byte(rec.Body)}}}
 		})
@@ -251,7 +251,7 @@ func perKey(_ context.Context, rec clustertest.Record) clustertest.Answer {
 // What the messages of a key emit is stored in their order, though each is answered by itself and a broker refuses the first
 // for a while. Another key does not wait for that.
 func TestOutputsOfAKeyAreStoredInItsOrder(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		q := clustertest.Queue(topicName, 0)
 		r := newRig(t, 1, perKey)
 		r.putKeyed(q, 40, 2)
@@ -278,7 +278,7 @@ func TestOutputsOfAKeyAreStoredInItsOrder(t *testing.T) {
 
 // What waits for its turn when a member stops is given up with what it waits for, and comes again.
 func TestOutputsThatWaitForTheirTurnEndWithTheMember(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		q := clustertest.Queue(topicName, 0)
 		r := newRig(t, 1, perKey)
 		r.putKeyed(q, 40, 2)
@@ -310,7 +310,7 @@ func TestOutputsThatWaitForTheirTurnEndWithTheMember(t *testing.T) {
 // Outputs that no broker takes are held in memory until one does. Handlers that make much of little get nothing more to do
 // meanwhile, long before their queue's window is full.
 func TestOutputsThatWaitBoundWhatIsHandled(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		const size = 64 << 10
 		r := newRig(t, 1, func(_ context.Context, rec clustertest.Record) clustertest.Answer {
 			return clustertest.Answer{Outputs: []frame.Record{{Topic: "Out", Body: append(make([]byte, size), rec.Body...)}}}

@@ -5,9 +5,9 @@ import (
 	"slices"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
+	"github.com/streamd/streamd/internal/bubbletest"
 	"github.com/streamd/streamd/internal/rocketmq/wire"
 	"github.com/streamd/streamd/runtime"
 	"github.com/streamd/streamd/runtime/internal/clustertest"
@@ -42,7 +42,7 @@ func (s *slowAnswers) PeerInfo(ctx context.Context, groupName, id string) (*wire
 // overlap, whenever the answer to another question of before arrives.
 func TestOldAnswersAreNoOverlaps(t *testing.T) {
 	for _, delays := range [][]time.Duration{{900 * time.Millisecond, 10 * time.Millisecond}, {10 * time.Millisecond, 900 * time.Millisecond, 10 * time.Millisecond}} {
-		synctest.Test(t, func(t *testing.T) {
+		bubbletest.Run(t, func(t *testing.T) {
 			r := newRig(t, 2, func(context.Context, clustertest.Record) clustertest.Answer {
 				nap(120 * time.Millisecond)
 				return clustertest.Answer{}

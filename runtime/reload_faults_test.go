@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/streamd/streamd/internal/bubbletest"
 	"github.com/streamd/streamd/internal/rocketmq"
 	"github.com/streamd/streamd/runtime"
 	"github.com/streamd/streamd/runtime/internal/clustertest"
@@ -30,7 +31,7 @@ func within(t *testing.T, what string, f func()) {
 
 // A broker that is away must not make a second reload, and with it a stop, wait for it.
 func TestReloadsAndStopWhileTheGroupIsNotJoined(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		r := newRig(t, 1, ack)
 		var up atomic.Bool
 		r.cluster.Fault = func(op, _ string, _ sdk.Queue) error {
@@ -53,7 +54,7 @@ func TestReloadsAndStopWhileTheGroupIsNotJoined(t *testing.T) {
 
 // Brokers that notify in a storm while a member stops must not hold its stop.
 func TestNotifiesDuringAStopDoNotHoldIt(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		r := newRig(t, 1, ack)
 		gate := make(chan struct{})
 		var shut atomic.Bool
@@ -85,7 +86,7 @@ func TestNotifiesDuringAStopDoNotHoldIt(t *testing.T) {
 func TestApplyThatFailsLeavesRunningWhatRan(t *testing.T) {
 	for name, blame := range map[string]string{"beside a new stream that fails": "other", "of a stream that cannot take over": "main"} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			bubbletest.Run(t, func(t *testing.T) {
 				r := newRig(t, 1, ack)
 				var refused atomic.Bool
 				joins := atomic.Int32{}
@@ -134,7 +135,7 @@ func TestApplyThatFailsLeavesRunningWhatRan(t *testing.T) {
 // Once the new streams run there is no way back: a stream that goes and cannot end cleanly is told, and is no refusal of a
 // config that is in force. Whoever took it for one would take away what the new streams run on.
 func TestApplyIsDoneWhateverBecomesOfAStreamThatGoes(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		r := newRig(t, 1, func(context.Context, clustertest.Record) clustertest.Answer { return clustertest.Answer{Never: true} })
 		cfg := r.config("c1", func(s *runtime.StreamConfig) { s.DrainLimit = 2 * time.Second })
 		e := r.start(cfg)
@@ -165,7 +166,7 @@ func TestApplyIsDoneWhateverBecomesOfAStreamThatGoes(t *testing.T) {
 func TestStopDuringAReloadDrainsTheStreamsThatGo(t *testing.T) {
 	for name, reborn := range map[string]bool{"with a name of its own": false, "whose name another one has taken": true} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			bubbletest.Run(t, func(t *testing.T) {
 				r := newRig(t, 1, func(context.Context, clustertest.Record) clustertest.Answer {
 					nap(10 * time.Second)
 					return clustertest.Answer{}

@@ -5,9 +5,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
+	"github.com/streamd/streamd/internal/bubbletest"
 	"github.com/streamd/streamd/runtime"
 	"github.com/streamd/streamd/runtime/internal/clustertest"
 )
@@ -23,7 +23,7 @@ func apply(t *testing.T, e *runtime.Runtime, cfg runtime.Config) {
 
 // The same config changes nothing: no round, no lane, no pull more.
 func TestApplyOfTheSameIsNotNoticed(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		r := newRig(t, 2, ack)
 		cfg := r.config("c1")
 		e := r.start(cfg)
@@ -43,7 +43,7 @@ func TestApplyOfTheSameIsNotNoticed(t *testing.T) {
 // A changed handler starts before the old one drains; under load nothing is lost and nothing comes twice, and the
 // membership is not touched.
 func TestApplyOfAHandlerIsClean(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		r := newRig(t, 4, func(context.Context, clustertest.Record) clustertest.Answer {
 			nap(33 * time.Millisecond)
 			return clustertest.Answer{}
@@ -73,7 +73,7 @@ func TestApplyOfAHandlerIsClean(t *testing.T) {
 
 // A handler that hangs is given up after the drain limit; its messages go to the new one.
 func TestApplyOverAHangingHandler(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		r := newRig(t, 1, func(ctx context.Context, rec clustertest.Record) clustertest.Answer {
 			if rec.Generation == 1 {
 				<-ctx.Done()
@@ -103,7 +103,7 @@ func TestApplyOverAHangingHandler(t *testing.T) {
 }
 
 func TestApplyAddsRemovesAndRenamesStreams(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		r := newRig(t, 1, ack)
 		r.cluster.CreateTopic("U", 1)
 		cfg := r.config("c1")
@@ -137,7 +137,7 @@ func TestApplyAddsRemovesAndRenamesStreams(t *testing.T) {
 
 // RB-P09: two streams of one group are refused, and the old ones go on.
 func TestApplyOfABadConfigChangesNothing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		r := newRig(t, 1, ack)
 		cfg := r.config("c1")
 		e := r.start(cfg)
@@ -156,7 +156,7 @@ func TestApplyOfABadConfigChangesNothing(t *testing.T) {
 }
 
 func TestApplyOfSubscriptions(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		r := newRig(t, 2, ack)
 		r.cluster.CreateTopic("U", 2)
 		cfg := r.config("c1")
@@ -192,7 +192,7 @@ func TestConfigErrorsComeAllAtOnce(t *testing.T) {
 }
 
 func TestStatesAreKept(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		r := newRig(t, 1, ack)
 		e := r.start(r.config("c1"))
 		if err := e.Start(t.Context()); err == nil || e.State() != runtime.StateRunning {

@@ -5,10 +5,10 @@ import (
 	"errors"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/streamd/streamd/internal/broker"
+	"github.com/streamd/streamd/internal/bubbletest"
 	"github.com/streamd/streamd/runtime"
 	"github.com/streamd/streamd/runtime/internal/clustertest"
 	"github.com/streamd/streamd/sdk"
@@ -23,7 +23,7 @@ func TestLateCommitDoesNotUndoAReset(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			bubbletest.Run(t, func(t *testing.T) {
 				var slow atomic.Bool
 				r := newRig(t, 1, ack)
 				r.cluster.Fault = func(op, _ string, q sdk.Queue) error {
@@ -56,7 +56,7 @@ func TestLateCommitDoesNotUndoAReset(t *testing.T) {
 
 // A member that is killed between the delivery of a reset and its first commit: whoever takes the queue begins at the reset.
 func TestResetSurvivesTheMember(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		var dead atomic.Bool
 		r := newRig(t, 1, ack)
 		r.cluster.Fault = func(op, client string, _ sdk.Queue) error {
@@ -92,7 +92,7 @@ func TestResetSurvivesTheMember(t *testing.T) {
 // A reset that the broker carries while the queue changes its owner is where the new one begins; the old one's last commit,
 // which the broker takes with SUCCESS and ignores, is not waited for.
 func TestResetAtAHandOver(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		r := newRig(t, 1, func(context.Context, clustertest.Record) clustertest.Answer {
 			nap(2 * time.Second)
 			return clustertest.Answer{}
@@ -124,7 +124,7 @@ func TestResetAtAHandOver(t *testing.T) {
 // The same over the real protocol, on a broker that carries resets and on one that pushes them.
 func TestResetOverTheRealProtocol(t *testing.T) {
 	for _, to := range []int64{5, 35} {
-		synctest.Test(t, func(t *testing.T) {
+		bubbletest.Run(t, func(t *testing.T) {
 			f := newFleet(t, broker.Config{}, func(context.Context, clustertest.Record) clustertest.Answer {
 				nap(50 * time.Millisecond)
 				return clustertest.Answer{}

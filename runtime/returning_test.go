@@ -8,11 +8,11 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/streamd/streamd/internal/broker"
 	"github.com/streamd/streamd/internal/broker/memnet"
+	"github.com/streamd/streamd/internal/bubbletest"
 	"github.com/streamd/streamd/internal/rocketmq"
 	"github.com/streamd/streamd/runtime"
 )
@@ -66,7 +66,7 @@ func (w *way) mend(addr string) {
 // A broker that lost all its connections lists at first only who has come back. Who comes later has its queues still, and
 // nobody takes them meanwhile: nothing is handled twice.
 func TestWhoComesBackLaterKeepsItsQueues(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		f := newFleet(t, broker.Config{}, ack)
 		defer f.close()
 		f.b.DeleteTopic(topicName)
@@ -99,7 +99,7 @@ func TestWhoComesBackLaterKeepsItsQueues(t *testing.T) {
 
 // Who does not come back at all is waited for a few seconds, and no longer.
 func TestWhoStaysAwayIsReplaced(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		f := newFleet(t, broker.Config{}, ack)
 		defer f.close()
 		f.b.DeleteTopic(topicName)
@@ -125,7 +125,7 @@ func TestWhoStaysAwayIsReplaced(t *testing.T) {
 // A member that lost its connection to one of two brokers is gone from that broker's list. It is asked through the other, and
 // has its queues still.
 func TestMemberThatOneBrokerLostIsAskedThroughAnother(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		f := newFleet(t, broker.Config{}, ack)
 		defer f.close()
 		// The last of two choices: broker-a is asked first, whatever is asked.
@@ -160,7 +160,7 @@ func TestMemberThatOneBrokerLostIsAskedThroughAnother(t *testing.T) {
 // A topic gets more queues, and one member learns it long before the other: route caches are renewed at different moments. The
 // one that asks for a queue has the other look at its route, so that the queue is handed over and not taken.
 func TestTopicGrowsForOneMemberFirst(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		f := newFleet(t, broker.Config{}, ack)
 		defer f.close()
 		f.b.DeleteTopic(topicName)

@@ -6,9 +6,9 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
+	"github.com/streamd/streamd/internal/bubbletest"
 	"github.com/streamd/streamd/internal/frame"
 	"github.com/streamd/streamd/internal/rocketmq"
 	"github.com/streamd/streamd/internal/rocketmq/wire"
@@ -20,7 +20,7 @@ import (
 // What tools read of any consumer (307): properties under Java's names, subscriptions, queues, rates. Their analysis parses
 // some of it (ConsumerRunningInfo.analyzeSubscription, analyzeProcessQueue).
 func TestRunningInfoForTools(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		free := make(chan struct{})
 		r := newRig(t, 2, func(_ context.Context, rec clustertest.Record) clustertest.Answer {
 			nap(20 * time.Millisecond)
@@ -83,7 +83,7 @@ func TestRunningInfoForTools(t *testing.T) {
 }
 
 func TestRatesForTools(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		r := newRig(t, 1, func(_ context.Context, rec clustertest.Record) clustertest.Answer {
 			nap(20 * time.Millisecond)
 			if rec.Body == "0" && rec.Attempt == 1 {
@@ -114,7 +114,7 @@ func TestRatesForTools(t *testing.T) {
 
 // 309: the handler's verdict in Java's words, within 10 s; it settles nothing and counts for no rate.
 func TestConsumeDirectly(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		r := newRig(t, 1, func(ctx context.Context, rec clustertest.Record) clustertest.Answer {
 			switch rec.Body {
 			case "fails":

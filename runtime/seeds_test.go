@@ -10,9 +10,9 @@ import (
 	"slices"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
+	"github.com/streamd/streamd/internal/bubbletest"
 	"github.com/streamd/streamd/internal/frame"
 	"github.com/streamd/streamd/internal/rocketmq"
 	"github.com/streamd/streamd/internal/rocketmq/wire"
@@ -37,7 +37,7 @@ func TestSeeds(t *testing.T) {
 	}
 	for s := first; s < first+n; s++ {
 		t.Run(fmt.Sprint(s), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { newStory(t, s).tell() })
+			bubbletest.Run(t, func(t *testing.T) { newStory(t, s).tell() })
 		})
 	}
 }

@@ -9,9 +9,9 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
+	"github.com/streamd/streamd/internal/bubbletest"
 	"github.com/streamd/streamd/internal/frame"
 	"github.com/streamd/streamd/internal/rocketmq"
 	"github.com/streamd/streamd/internal/rocketmq/wire"
@@ -31,7 +31,7 @@ func refuse(code wire.ResponseCode, remark string) error {
 
 // Easy version refused: settled before durable (design.md 14; PO-P01).
 func TestRefusedSendBackHoldsTheOffset(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		var refusing atomic.Bool
 		refusing.Store(true)
 		r := newRig(t, 1, failing)
@@ -63,7 +63,7 @@ func TestRefusedSendBackHoldsTheOffset(t *testing.T) {
 
 // What waits for a broker goes on when it is back, not at the end of a pause that may be 10 s long.
 func TestSendBackGoesOnWhenTheBrokerIsBack(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		var away atomic.Bool
 		var tries atomic.Int64
 		away.Store(true)
@@ -96,7 +96,7 @@ func TestSendBackGoesOnWhenTheBrokerIsBack(t *testing.T) {
 
 // RT-P04: the message is sent anew with the handler's delay, its identity and its count.
 func TestOriginalGoneIsSentAnew(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		r := newRig(t, 1, nil)
 		q := clustertest.Queue(topicName, 0)
 		r.handler.Do = func(_ context.Context, rec clustertest.Record) clustertest.Answer {
@@ -124,7 +124,7 @@ func TestOriginalGoneIsSentAnew(t *testing.T) {
 }
 
 func TestOriginalGoneIsDeadLettered(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		r := newRig(t, 1, nil)
 		q := clustertest.Queue(topicName, 0)
 		r.handler.Do = func(context.Context, clustertest.Record) clustertest.Answer {
@@ -145,7 +145,7 @@ func TestOriginalGoneIsDeadLettered(t *testing.T) {
 // A broker answers SUCCESS to a send-back into a retry topic without queues and stores nothing.
 func TestRetryTopicWithoutWriteQueues(t *testing.T) {
 	for _, on := range []runtime.OnExhausted{runtime.DeadLetter, runtime.Block, runtime.Skip} {
-		synctest.Test(t, func(t *testing.T) {
+		bubbletest.Run(t, func(t *testing.T) {
 			r := newRig(t, 1, failing)
 			r.cluster.SetWritable(wire.RetryTopic(group), 0)
 			r.cluster.CreateTopic(wire.DLQTopic(group), 1)
@@ -169,7 +169,7 @@ func TestRetryTopicWithoutWriteQueues(t *testing.T) {
 // The group's settings lose their retry queues while the retry topic keeps its own: from the next look on nothing is sent back into
 // nowhere, and when they are given back retries go on.
 func TestGroupWithoutRetryQueues(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		r := newRig(t, 1, failing)
 		r.cluster.CreateTopic(wire.RetryTopic(group), 1)
 		r.cluster.CreateTopic(wire.DLQTopic(group), 1)
@@ -198,7 +198,7 @@ func TestGroupWithoutRetryQueues(t *testing.T) {
 
 // Easy version refused: a late verdict taken (design.md 14; PQ-P05).
 func TestLateVerdictIsCountedAndChangesNothing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		r := newRig(t, 1, func(_ context.Context, rec clustertest.Record) clustertest.Answer {
 			if rec.Attempt == 1 {
 				nap(8 * time.Second) // ignores its context
@@ -223,7 +223,7 @@ func TestLateVerdictIsCountedAndChangesNothing(t *testing.T) {
 func output(body string) frame.Record { return frame.Record{Topic: "Out", Body: []byte(body)} }
 
 func TestOutputsAreStoredBeforeTheMessageIsSettled(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		r := newRig(t, 1, func(_ context.Context, rec clustertest.Record) clustertest.Answer {
 			return clustertest.Answer{Outputs: []frame.Record{output(rec.Body + "a"), output(rec.Body + "b")}}
 		})
@@ -257,7 +257,7 @@ func TestOutputsAreStoredBeforeTheMessageIsSettled(t *testing.T) {
 }
 
 func TestOutputThatNobodyStoresFailsItsMessageOnly(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		r := newRig(t, 1, func(_ context.Context, rec clustertest.Record) clustertest.Answer {
 			a := clustertest.Answer{Outputs: []frame.Record{output(rec.Body)}}
 			if rec.Body == "1" {
@@ -282,7 +282,7 @@ func TestOutputThatNobodyStoresFailsItsMessageOnly(t *testing.T) {
 
 func TestFailureRecordsGoToTheirTopicOrTheFile(t *testing.T) {
 	dir := t.TempDir()
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		var down atomic.Bool
 		r := newRig(t, 1, func(_ context.Context, rec clustertest.Record) clustertest.Answer {
 			if rec.Attempt == 1 {
@@ -333,7 +333,7 @@ func TestFailureRecordsGoToTheirTopicOrTheFile(t *testing.T) {
 // Code 16 is also a whole broker that is read-only for a while: that is a refusal, not a retry topic that is off.
 func TestReadOnlyBrokerIsNotARetryTopicThatIsOff(t *testing.T) {
 	for remark, dead := range map[string]int{"the broker[10.0.0.1] sending message is forbidden": 0, "the topic[%RETRY%G] sending message is forbidden": 1} {
-		synctest.Test(t, func(t *testing.T) {
+		bubbletest.Run(t, func(t *testing.T) {
 			var refusing atomic.Bool
 			refusing.Store(true)
 			r := newRig(t, 1, func(_ context.Context, rec clustertest.Record) clustertest.Answer {

@@ -5,9 +5,9 @@ import (
 	"slices"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
+	"github.com/streamd/streamd/internal/bubbletest"
 	"github.com/streamd/streamd/runtime"
 	"github.com/streamd/streamd/runtime/internal/clustertest"
 )
@@ -29,7 +29,7 @@ var _ runtime.Broker = (*listing)(nil)
 
 // A member that left the group and returns has no share to keep: others have its queues since, whatever a broker lists.
 func TestShareOfBeforeALeaveIsForgotten(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		p := newPair(t, 4)
 		p.stop(p.a)
 		p.stop(p.b)
@@ -61,7 +61,7 @@ func TestShareOfBeforeALeaveIsForgotten(t *testing.T) {
 
 // Nor is there one of a topic that was not subscribed for a while.
 func TestShareOfATopicIsForgottenWithIt(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		r := newRig(t, 2, ack)
 		r.cluster.CreateTopic("Other", 2)
 		both := func(s *runtime.StreamConfig) {

@@ -6,9 +6,9 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
+	"github.com/streamd/streamd/internal/bubbletest"
 	"github.com/streamd/streamd/runtime"
 	"github.com/streamd/streamd/runtime/internal/clustertest"
 	"github.com/streamd/streamd/sdk"
@@ -19,7 +19,7 @@ import (
 func TestStopGoesInOrder(t *testing.T) {
 	for _, order := range []runtime.Order{runtime.OrderNone, runtime.OrderQueue} {
 		t.Run(string(order), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			bubbletest.Run(t, func(t *testing.T) {
 				var mu sync.Mutex
 				var events []string
 				stopping := false
@@ -80,7 +80,7 @@ func TestStopGoesInOrder(t *testing.T) {
 
 // SH-P05: what a stop could not wait for is named: group, queue, handler, message.
 func TestStopNamesWhatItLeaves(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		r := newRig(t, 1, func(ctx context.Context, _ clustertest.Record) clustertest.Answer {
 			<-ctx.Done()
 			return clustertest.Answer{Never: true}

@@ -3,9 +3,9 @@ package runtime_test
 import (
 	"context"
 	"testing"
-	"testing/synctest"
 	"time"
 
+	"github.com/streamd/streamd/internal/bubbletest"
 	"github.com/streamd/streamd/runtime"
 	"github.com/streamd/streamd/runtime/internal/clustertest"
 )
@@ -15,7 +15,7 @@ import (
 func TestWhatWaitsForAnOrderedHandlerKeepsItsOrder(t *testing.T) {
 	for _, order := range []runtime.Order{runtime.OrderQueue, runtime.OrderKey} {
 		t.Run(string(order), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			bubbletest.Run(t, func(t *testing.T) {
 				w := newWatch(t, byQueue)
 				r := newRig(t, 1, func(_ context.Context, rec clustertest.Record) clustertest.Answer {
 					return w.around(rec, 1, func() clustertest.Answer {

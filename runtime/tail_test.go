@@ -4,9 +4,9 @@ import (
 	"context"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
+	"github.com/streamd/streamd/internal/bubbletest"
 	"github.com/streamd/streamd/internal/rocketmq"
 	"github.com/streamd/streamd/internal/rocketmq/wire"
 	"github.com/streamd/streamd/runtime"
@@ -17,7 +17,7 @@ import (
 // A message failed, and no broker has stored it again for longer than a lost tail is waited with: the position is looked up by
 // the time of what was settled last, which stands far behind it, and is not beyond it.
 func TestLostTailIsNotReadAgainBehindAnUnsettledMessage(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		const failed = 10
 		r := newRig(t, 1, func(_ context.Context, rec clustertest.Record) clustertest.Answer {
 			if rec.Offset == failed && rec.QueueID == 0 && rec.Attempt == 1 {
@@ -57,7 +57,7 @@ func TestLostTailIsNotReadAgainBehindAnUnsettledMessage(t *testing.T) {
 // An operator chooses the position of a held queue by a reset that its broker carries, while the queue has something to
 // commit: the broker ignores that commit, and the queue goes on where the reset says.
 func TestResetReleasesAHeldQueueThatHasToCommit(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		r := newRig(t, 1, nil)
 		answer := make(chan struct{})
 		r.handler.Do = func(ctx context.Context, _ clustertest.Record) clustertest.Answer {
@@ -101,7 +101,7 @@ func TestResetReleasesAHeldQueueThatHasToCommit(t *testing.T) {
 func TestATopicThatGoesKeepsItsFilter(t *testing.T) {
 	for name, sub := range map[string]runtime.Subscription{"tags": {Topic: topicName, Tags: "a"}, "sql": {Topic: topicName, SQL: "kind = 'a'"}} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			bubbletest.Run(t, func(t *testing.T) {
 				r := newRig(t, 1, ack)
 				r.cluster.CreateTopic("U", 1)
 				var slow atomic.Bool

@@ -5,9 +5,9 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
+	"github.com/streamd/streamd/internal/bubbletest"
 	"github.com/streamd/streamd/internal/rocketmq"
 	"github.com/streamd/streamd/internal/rocketmq/wire"
 	"github.com/streamd/streamd/runtime"
@@ -60,7 +60,7 @@ func (r *rig) javaMember(id string, subs ...rocketmq.Subscription) {
 // A rolling change of tags: each member reads by its own filter all the while, the difference is named on both sides and
 // gone in the end, and the broker hears of no change that others would have to rebalance for.
 func TestRollingChangeOfTags(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		r := newRig(t, 4, ack)
 		old, next := subscribing(runtime.Subscription{Topic: topicName, Tags: "a"}), subscribing(runtime.Subscription{Topic: topicName, Tags: "a || b"})
 		a, b := r.start(r.config("c1", old)), r.start(r.config("c2", old))
@@ -105,7 +105,7 @@ func TestRollingChangeOfTags(t *testing.T) {
 // A rolling change of topics: the broker keeps the old set for as long as a member has it, so that members do not take
 // turns in changing it.
 func TestRollingChangeOfTopics(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		r := newRig(t, 4, ack)
 		r.cluster.CreateTopic("U", 4)
 		r.cluster.CreateTopic("V", 4)
@@ -156,7 +156,7 @@ func TestRollingChangeOfTopics(t *testing.T) {
 // A Java member keeps its filter at the broker, which filters its pulls by that: a streamd that joins with another one
 // neither replaces it nor takes its topics away.
 func TestJavaMembersKeepTheirFilters(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		r := newRig(t, 4, ack)
 		r.cluster.CreateTopic("U", 4)
 		r.javaMember("j1", rocketmq.Subscription{Topic: topicName, Expression: "x || y", Type: rocketmq.FilterTag, Version: 7}, rocketmq.Subscription{Topic: "U", Expression: "*", Type: rocketmq.FilterTag, Version: 7})
@@ -195,7 +195,7 @@ func TestJavaMembersKeepTheirFilters(t *testing.T) {
 // Queues that fall to a member which does not subscribe to their topic: a Java member that does subscribe leaves them to
 // it, so they are named, and not taken. Without such a member they are taken, whatever the other one is.
 func TestQueuesOfMembersThatDoNotSubscribe(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		r := newRig(t, 4, ack)
 		r.cluster.CreateTopic("U", 6)
 		all := rocketmq.Subscription{Topic: topicName, Expression: "*", Type: rocketmq.FilterTag, Version: 1}
@@ -221,7 +221,7 @@ func TestQueuesOfMembersThatDoNotSubscribe(t *testing.T) {
 
 // A member that does not answer is not known to be absent: its share stays its own.
 func TestSilentMembersKeepTheirShare(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		r := newRig(t, 4, ack)
 		r.cluster.CreateTopic("U", 4)
 		var silent atomic.Bool

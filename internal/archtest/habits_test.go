@@ -56,6 +56,22 @@ func TestTests_neitherSleepNorSkip(t *testing.T) {
 	})
 }
 
+// TestTests_useBubbles keeps virtual time to the package that knows how the race detector survives it.
+func TestTests_useBubbles(t *testing.T) {
+	t.Parallel()
+	direct := regexp.MustCompile(`\bsynctest\.(Test|Run)\(`)
+	sources(t, func(path string, content []byte) {
+		if strings.Contains(path, "internal/bubbletest/") || strings.HasSuffix(path, "habits_test.go") {
+			return
+		}
+		for n, line := range bytes.Split(content, []byte("\n")) {
+			if direct.Match(line) {
+				t.Errorf("%s:%d: %s: use internal/bubbletesttest", path, n+1, bytes.TrimSpace(line))
+			}
+		}
+	})
+}
+
 // TestFiles_stayReadable reports files that have outgrown one subject. Tests may be longer: tables are.
 func TestFiles_stayReadable(t *testing.T) {
 	t.Parallel()

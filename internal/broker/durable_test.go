@@ -19,6 +19,7 @@ import (
 	"github.com/streamd/streamd/internal/broker/faultfs"
 	"github.com/streamd/streamd/internal/broker/memnet"
 	"github.com/streamd/streamd/internal/broker/store"
+	"github.com/streamd/streamd/internal/bubbletest"
 	"github.com/streamd/streamd/internal/rocketmq/wire"
 )
 
@@ -32,7 +33,7 @@ type machine struct {
 
 func onMachine(t *testing.T, c broker.Config, f func(t *testing.T, m *machine)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		m := &machine{fs: vfs.NewCrashableMem(), config: c}
 		m.start(t)
 		f(t, m)
@@ -197,7 +198,7 @@ func TestPowerLoss_keepsTransactions(t *testing.T) {
 
 func TestFullDisk_refusesSendsAndRecovers(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		var net memnet.Network
 		fs := faultfs.New(vfs.NewMem())
 		b := startBroker(t, broker.Config{Listen: net.Listen, Address: "10.0.0.1:10911", DataDir: "data", Files: fs, MinFree: 100 << 20})
@@ -240,7 +241,7 @@ func (c *rawClient) trySend(topic string, queue int, body string) *wire.Command 
 // nothing, until the store is open again.
 func TestFailedDisk_isSaid(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		var net memnet.Network
 		fs := faultfs.New(vfs.NewMem())
 		b := startBroker(t, broker.Config{Listen: net.Listen, Address: "10.0.0.1:10911", DataDir: "data", Files: fs})
@@ -270,7 +271,7 @@ func TestFailedDisk_isSaid(t *testing.T) {
 // TestUnstored_isNotRead holds the disk: what is not stored is not seen, and the pull that waits for it gets it then.
 func TestUnstored_isNotRead(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		var net memnet.Network
 		fs := faultfs.New(vfs.NewMem())
 		b := startBroker(t, broker.Config{Listen: net.Listen, Address: "10.0.0.1:10911", DataDir: "data", Files: fs})

@@ -15,6 +15,7 @@ import (
 	"github.com/streamd/streamd/internal/broker/memnet"
 	"github.com/streamd/streamd/internal/broker/remote"
 	"github.com/streamd/streamd/internal/broker/store"
+	"github.com/streamd/streamd/internal/bubbletest"
 	"github.com/streamd/streamd/internal/rocketmq/wire"
 )
 
@@ -109,7 +110,7 @@ func TestReply_ofAHandlerThatStalls(t *testing.T) {
 	for name, before := range map[string]bool{"sets before the failure": true, "sets after the failure": false} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
+			bubbletest.Run(t, func(t *testing.T) {
 				b := startBreakable(t)
 				const stalls = wire.ReqGroupForbidden
 				b.handle[stalls] = func(broker *Broker, _ *remote.Request) *remote.Answer {
@@ -142,7 +143,7 @@ func TestReply_ofAHandlerThatStalls(t *testing.T) {
 // TestFailedStore_isNotServedWithOldTables: the store is open again and a table cannot be read.
 func TestFailedStore_isNotServedWithOldTables(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		b := startBreakable(t)
 		b.start()
 		if a := b.call(wire.ReqPutKVConfig, kvOf("v")); a.Code != 0 {
@@ -167,7 +168,7 @@ func TestFailedStore_isNotServedWithOldTables(t *testing.T) {
 // TestDelayed_whileTheMachineSleeps: timers stand still, and a message whose time came meanwhile is delivered soon after.
 func TestDelayed_whileTheMachineSleeps(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		b := startBreakable(t)
 		slept := make(chan time.Duration, 1)
 		slept <- 0
@@ -201,7 +202,7 @@ func TestDelayed_whileTheMachineSleeps(t *testing.T) {
 // TestRecall_ofWhatIsDueBeforeTheDiskHasIt: a recall that came in time wins, however long the disk takes for it.
 func TestRecall_ofWhatIsDueBeforeTheDiskHasIt(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		b := startBreakable(t)
 		b.start()
 		due := time.Now().Add(10*time.Second).Truncate(time.Second).UnixMilli() + 1

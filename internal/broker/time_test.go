@@ -9,13 +9,14 @@ import (
 
 	"github.com/streamd/streamd/internal/broker"
 	"github.com/streamd/streamd/internal/broker/memnet"
+	"github.com/streamd/streamd/internal/bubbletest"
 	"github.com/streamd/streamd/internal/rocketmq/wire"
 )
 
 // inBubble runs f in virtual time with a broker on a network in memory.
 func inBubble(t *testing.T, c broker.Config, f func(t *testing.T, b *broker.Broker, net *memnet.Network)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		var net memnet.Network
 		c.Listen, c.Address = net.Listen, "10.0.0.1:10911"
 		f(t, startBroker(t, c), &net)

@@ -5,9 +5,9 @@ import (
 	"os"
 	"syscall"
 	"testing"
-	"testing/synctest"
 	"time"
 
+	"github.com/streamd/streamd/internal/bubbletest"
 	"github.com/streamd/streamd/internal/config"
 	"github.com/streamd/streamd/internal/exitcode"
 )
@@ -26,7 +26,7 @@ func TestEchoOfTheFirstSignalDoesNotCutTheDrain(t *testing.T) {
 		"reload":      {syscall.SIGHUP, time.Second, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			bubbletest.Run(t, func(t *testing.T) {
 				signals := make(chan os.Signal, 4)
 				d := &daemon{options: Options{Signals: signals}, log: slog.New(slog.DiscardHandler)}
 				d.loaded.Store(&config.Loaded{Config: &config.Config{ShutdownTimeout: 25 * time.Second}})

@@ -8,11 +8,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/streamd/streamd/allocate"
 	"github.com/streamd/streamd/allocate/allocatetest"
+	"github.com/streamd/streamd/internal/bubbletest"
 	"github.com/streamd/streamd/internal/firstparty"
 	"github.com/streamd/streamd/runtime"
 )
@@ -56,7 +56,7 @@ func open(t *testing.T, h *host, log *bytes.Buffer) runtime.Strategy {
 }
 
 func TestProcessAnswersAndInProcessStandsIn(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		var log bytes.Buffer
 		crash := &allocate.AskError{Kind: allocate.RuleCrash, Err: errors.New("exit status 2")}
 		remoteOwner := []int32{1, 1, 0, 0} // not what averagely says, to tell who answered

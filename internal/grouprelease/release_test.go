@@ -7,11 +7,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"go.uber.org/goleak"
 
+	"github.com/streamd/streamd/internal/bubbletest"
 	"github.com/streamd/streamd/internal/groupview"
 	"github.com/streamd/streamd/internal/rocketmq/wire"
 	"github.com/streamd/streamd/runtime"
@@ -276,7 +276,7 @@ func TestRelease(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			bubbletest.Run(t, func(t *testing.T) {
 				c.fake.held = kinds
 				steps, err := Plan(t.Context(), &c.fake, "billing", lost(1, 2), Position{})
 				if err != nil {
@@ -301,7 +301,7 @@ func TestRelease(t *testing.T) {
 }
 
 func TestRelease_ownerFallsSilentOrTheCommandEnds(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		f := &fake{held: map[sdk.Queue]runtime.HoldKind{orders(1): runtime.HoldOffsetsLost}}
 		steps, err := Plan(t.Context(), f, "billing", lost(1), Position{})
 		if err != nil {

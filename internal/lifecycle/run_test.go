@@ -6,9 +6,9 @@ import (
 	"os"
 	"syscall"
 	"testing"
-	"testing/synctest"
 	"time"
 
+	"github.com/streamd/streamd/internal/bubbletest"
 	"github.com/streamd/streamd/internal/exitcode"
 	"github.com/streamd/streamd/internal/lifecycle"
 )
@@ -27,7 +27,7 @@ func TestRun(t *testing.T) {
 		"another one": {syscall.SIGINT, 10 * time.Millisecond, 130},
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			bubbletest.Run(t, func(t *testing.T) {
 				signals := make(chan os.Signal, 2)
 				signals <- syscall.SIGTERM
 				time.AfterFunc(c.after, func() { signals <- c.again })

@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/streamd/streamd/internal/bubbletest"
 	"github.com/streamd/streamd/internal/frame"
 	"github.com/streamd/streamd/internal/rocketmq"
 	"github.com/streamd/streamd/internal/rocketmq/wire"
@@ -73,7 +74,7 @@ func rec(id string) record { return record{topic: "T", text: id + "\x02", keys: 
 
 // Ten records travel at once, fewer after five seconds, the rest at the end.
 func TestTracerBatchesAsJava(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		var log bytes.Buffer
 		b, tr := &brokerOf{}, newTracer(&log)
 		tr.Start(b)
@@ -101,7 +102,7 @@ func TestTracerBatchesAsJava(t *testing.T) {
 
 // Nothing waits for a broker that does not answer: what does not fit is counted and told once a minute.
 func TestFullQueueDropsAndTells(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		var log bytes.Buffer
 		b, tr := &brokerOf{block: make(chan struct{})}, newTracer(&log)
 		tr.Start(b)
@@ -127,7 +128,7 @@ func TestFullQueueDropsAndTells(t *testing.T) {
 }
 
 func TestRefusedRecordsAreCounted(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		var log bytes.Buffer
 		b, tr := &brokerOf{err: errors.New("topic not found")}, newTracer(&log)
 		tr.Start(b)
@@ -143,7 +144,7 @@ func TestRefusedRecordsAreCounted(t *testing.T) {
 
 // A broker that hangs does not hold up a stop longer than its context.
 func TestCloseIsBounded(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		var log bytes.Buffer
 		b, tr := &brokerOf{block: make(chan struct{})}, newTracer(&log)
 		tr.Start(b)
@@ -162,7 +163,7 @@ func TestCloseIsBounded(t *testing.T) {
 }
 
 func TestSentIsPublished(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		var log bytes.Buffer
 		b, tr := &brokerOf{}, newTracer(&log)
 		tr.Start(b)
@@ -214,7 +215,7 @@ func info(properties string, number int) *runtime.AttemptInfo {
 }
 
 func TestAttemptsAreWritten(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		var log bytes.Buffer
 		b, tr, next := &brokerOf{}, newTracer(&log), &behind{}
 		tr.Start(b)

@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/streamd/streamd/internal/bubbletest"
 	"github.com/streamd/streamd/sdk"
 )
 
@@ -294,7 +295,7 @@ func TestBegin(t *testing.T) {
 
 // Many queues commit at once, and share writes; nothing unchanged is written.
 func TestCommitsShareWrites(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		m := newMemory()
 		o := options(m, nil)
 		o.Pause = 100 * time.Millisecond
@@ -327,7 +328,7 @@ func TestCommitsShareWrites(t *testing.T) {
 
 // BC-P03: who waits for a file that cannot be written is told, does not wait for ever, and the file is current once it can.
 func TestDiskThatFailsForAWhile(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		m := newMemory()
 		s := open(t, options(m, nil))
 		for at := range int64(5) {

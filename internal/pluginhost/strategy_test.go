@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"google.golang.org/grpc"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/streamd/streamd/allocate"
 	"github.com/streamd/streamd/allocate/allocatetest"
+	"github.com/streamd/streamd/internal/bubbletest"
 	"github.com/streamd/streamd/sdk/pluginv1"
 )
 
@@ -114,7 +114,7 @@ func TestStrategy_failuresAreClassified(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			bubbletest.Run(t, func(t *testing.T) {
 				f := &solverFake{answer: c.answer}
 				s := openFake(t, f)
 				f.absent = c.absent

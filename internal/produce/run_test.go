@@ -9,12 +9,12 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
+	"github.com/streamd/streamd/internal/bubbletest"
 	"github.com/streamd/streamd/internal/produce"
 	"github.com/streamd/streamd/internal/rocketmq"
 	"github.com/streamd/streamd/sdk"
@@ -206,7 +206,7 @@ func TestUnreachableEndsTheRun(t *testing.T) {
 }
 
 func TestRetryForAndRateInVirtualTime(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		b := &broker{refuse: func(_ *rocketmq.OutgoingMessage, request int) error {
 			if request < 5 {
 				return errRefused

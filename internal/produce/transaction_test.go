@@ -8,11 +8,11 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	embedded "github.com/streamd/streamd/internal/broker"
 	"github.com/streamd/streamd/internal/broker/memnet"
+	"github.com/streamd/streamd/internal/bubbletest"
 	"github.com/streamd/streamd/internal/produce"
 	"github.com/streamd/streamd/internal/rocketmq"
 	"github.com/streamd/streamd/internal/rocketmq/wire"
@@ -21,7 +21,7 @@ import (
 // onBroker runs f with a client of an embedded broker, in a bubble. The broker asks about open transactions after 6 s.
 func onBroker(t *testing.T, f func(t *testing.T, b *embedded.Broker, c *rocketmq.Client)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		net := &memnet.Network{}
 		b := embedded.New(embedded.Config{Address: "10.0.0.1:9876", Listen: net.Listen})
 		if err := b.Start(); err != nil {

@@ -3,8 +3,8 @@ package rocketmq
 import (
 	"errors"
 	"testing"
-	"testing/synctest"
 
+	"github.com/streamd/streamd/internal/bubbletest"
 	"github.com/streamd/streamd/internal/rocketmq/wire"
 )
 
@@ -14,7 +14,7 @@ func TestCreateTopicWithoutABrokerIsNoSuccess(t *testing.T) {
 		"no broker is registered": {},
 		"only a replica is":       {Brokers: map[string]wire.BrokerData{"a": {Name: "a", Addrs: wire.IDTable[string]{1: "a:2"}}}},
 	} {
-		synctest.Test(t, func(t *testing.T) {
+		bubbletest.Run(t, func(t *testing.T) {
 			n := newNetwork(t)
 			n.add("ns:1").on(wire.ReqGetClusterInfo, answerBody(t, &info))
 			if err := n.start(t, nil).CreateTopic(t.Context(), "T", 4, 0); !errors.Is(err, ErrNoBroker) {

@@ -3,15 +3,15 @@ package rocketmq
 import (
 	"slices"
 	"testing"
-	"testing/synctest"
 
+	"github.com/streamd/streamd/internal/bubbletest"
 	"github.com/streamd/streamd/internal/rocketmq/wire"
 )
 
 // What another member subscribes to is passed on as it is: neither an expression that this client would refuse for itself, nor
 // a topic that it cannot read, keeps its groups from being joined.
 func TestForeignSubscriptionsArePassedOn(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		n, ns, broker := one(t)
 		static := routeTo("a")
 		static.Mappings = []byte(`{"a":{"topic":"Static"}}`)

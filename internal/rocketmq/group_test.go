@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/streamd/streamd/internal/bubbletest"
 	"github.com/streamd/streamd/internal/rocketmq/wire"
 	"github.com/streamd/streamd/sdk"
 )
@@ -40,7 +41,7 @@ func heartbeats(t *testing.T, s *server) []wire.HeartbeatData {
 }
 
 func TestJoinHeartbeatsEverywhereAndAgain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		n, ns, a := one(t)
 		b, replica := n.add("b:1"), n.add("b:2")
 		data := routeTo("a", "b")
@@ -80,7 +81,7 @@ func TestJoinHeartbeatsEverywhereAndAgain(t *testing.T) {
 }
 
 func TestHeartbeatFollowsEachReconnect(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		n, _, broker := one(t)
 		c := n.start(t, nil)
 		join(t, c, spec("G"))
@@ -100,7 +101,7 @@ func TestHeartbeatFollowsEachReconnect(t *testing.T) {
 }
 
 func TestJoinThatReachedNobodyCanBeTriedAgain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		n, _, broker := one(t)
 		broker.set(absent)
 		c := n.start(t, nil)
@@ -114,7 +115,7 @@ func TestJoinThatReachedNobodyCanBeTriedAgain(t *testing.T) {
 }
 
 func TestJoinRefusesWhatNoBrokerTakes(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		n, _, _ := one(t)
 		c := n.start(t, nil)
 		bad := spec("no spaces please")
@@ -142,7 +143,7 @@ func TestBroadcastingHasNoRetryTopic(t *testing.T) {
 }
 
 func TestLeaveAndCloseUnregister(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		n, _, broker := one(t)
 		c := n.start(t, nil)
 		join(t, c, spec("G"))
@@ -177,7 +178,7 @@ func TestLeaveAndCloseUnregister(t *testing.T) {
 }
 
 func TestLeaveReportsBrokersThatDoNotAnswer(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		n, _, broker := one(t)
 		c := n.start(t, nil)
 		join(t, c, spec("G"))
@@ -193,7 +194,7 @@ func TestLeaveReportsBrokersThatDoNotAnswer(t *testing.T) {
 }
 
 func TestCloseDoesNotWaitForASilentBrokerForEver(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		n, _, broker := one(t)
 		c := n.start(t, nil)
 		join(t, c, spec("G"))
@@ -211,7 +212,7 @@ func TestCloseDoesNotWaitForASilentBrokerForEver(t *testing.T) {
 }
 
 func TestMembers(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		n, ns, a := one(t)
 		b := n.add("b:1")
 		ns.serveRoutes(map[string]*wire.TopicRoute{"T": routeTo("a", "b")})
@@ -259,7 +260,7 @@ func TestMembers(t *testing.T) {
 }
 
 func TestPeerInfo(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		n, _, broker := one(t)
 		c := n.start(t, nil)
 		if _, err := c.Queues(t.Context(), "T"); err != nil {
@@ -284,7 +285,7 @@ func TestPeerInfo(t *testing.T) {
 }
 
 func TestBrokersRequestsReachTheGroup(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		n, _, broker := one(t)
 		c := n.start(t, nil)
 		s := spec("G")
@@ -362,7 +363,7 @@ func TestBrokersRequestsReachTheGroup(t *testing.T) {
 }
 
 func TestConsumeDirectly(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		n, _, broker := one(t)
 		c := n.start(t, nil)
 		s := spec("G")
@@ -395,7 +396,7 @@ func TestConsumeDirectly(t *testing.T) {
 }
 
 func TestCloseWaitsForCallbacks(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		n, _, broker := one(t)
 		c := n.start(t, nil)
 		s := spec("G")
@@ -418,7 +419,7 @@ func TestCloseWaitsForCallbacks(t *testing.T) {
 }
 
 func TestLocks(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		n, ns, a := one(t)
 		b := n.add("b:1")
 		ns.serveRoutes(map[string]*wire.TopicRoute{"T": routeTo("a", "b")})

@@ -3,8 +3,8 @@ package rocketmq
 import (
 	"errors"
 	"testing"
-	"testing/synctest"
 
+	"github.com/streamd/streamd/internal/bubbletest"
 	"github.com/streamd/streamd/internal/rocketmq/wire"
 )
 
@@ -36,7 +36,7 @@ func TestGroupConfig(t *testing.T) {
 			s.on(wire.ReqGetAllSubscriptionGroups, answerBody(t, &all))
 		}},
 	} {
-		synctest.Test(t, func(t *testing.T) {
+		bubbletest.Run(t, func(t *testing.T) {
 			n := newNetwork(t)
 			info := wire.ClusterInfo{Brokers: map[string]wire.BrokerData{
 				"a": {Name: "a", Addrs: wire.IDTable[string]{0: "a:1", 1: "a:2"}}, "b": {Name: "b", Addrs: wire.IDTable[string]{1: "b:2"}},
@@ -75,7 +75,7 @@ func TestRetryQueues(t *testing.T) {
 		"4.9 without the group": {one: notSupported, all: answerBody(t, &wire.SubscriptionGroupTable{}), expected: ErrGroupNotFound},
 		"not told":              {one: answerBody(t, &map[string]any{"groupName": "G"}), expected: ErrProtocol},
 	} {
-		synctest.Test(t, func(t *testing.T) {
+		bubbletest.Run(t, func(t *testing.T) {
 			n, _, broker := one(t)
 			broker.on(wire.ReqGetSubscriptionGroupConfig, c.one)
 			if c.all != nil {

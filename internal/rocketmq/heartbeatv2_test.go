@@ -4,9 +4,9 @@ import (
 	"strconv"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
+	"github.com/streamd/streamd/internal/bubbletest"
 	"github.com/streamd/streamd/internal/rocketmq/wire"
 )
 
@@ -34,7 +34,7 @@ func lastBeat(t *testing.T, s *server) (withoutSub bool, fingerprint int32, subs
 
 // Heartbeats get short when the broker said that it knows how and was told all; whatever is in doubt is told in full.
 func TestShortHeartbeats(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		n, _, broker := one(t)
 		var changed atomic.Bool
 		broker.on(wire.ReqHeartbeat, knowsV2(&changed))
@@ -91,7 +91,7 @@ func TestHeartbeatsAreFull(t *testing.T) {
 		"to a broker that knows no other":       {short, nil},
 		"unless the client is to write them so": {nil, knowsV2(new(atomic.Bool))},
 	} {
-		synctest.Test(t, func(t *testing.T) {
+		bubbletest.Run(t, func(t *testing.T) {
 			n, _, broker := one(t)
 			if c.script != nil {
 				broker.on(wire.ReqHeartbeat, c.script)

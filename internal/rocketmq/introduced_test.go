@@ -5,9 +5,9 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
+	"github.com/streamd/streamd/internal/bubbletest"
 	"github.com/streamd/streamd/internal/rocketmq/remoting"
 	"github.com/streamd/streamd/internal/rocketmq/wire"
 )
@@ -15,7 +15,7 @@ import (
 // A broker that is slow with heartbeats alone (it makes retry topics, and registers them, within one) does not keep a group
 // from being left for as long as a pull may take: a pull's heartbeat, which a leave waits for, has the time of any request.
 func TestHeartbeatOfAPullIsBounded(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		n, _, broker := one(t)
 		c := n.start(t, nil)
 		join(t, c, spec("G"))
@@ -36,7 +36,7 @@ func TestHeartbeatOfAPullIsBounded(t *testing.T) {
 // A group that is left in the moment between a new connection's first heartbeat and its first use is unregistered there: the
 // broker would list the member for two minutes.
 func TestLeaveReachesAConnectionThatNobodyUsesYet(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		n, _, broker := one(t)
 		c := n.start(t, nil)
 		var hold atomic.Bool
@@ -70,7 +70,7 @@ func TestLeaveReachesAConnectionThatNobodyUsesYet(t *testing.T) {
 
 // A broker forgets what a group subscribes to with its last member. Who joins again tells it in full, however soon.
 func TestShortHeartbeatsBeginAnewWithTheGroup(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		n, _, broker := one(t)
 		broker.on(wire.ReqHeartbeat, knowsV2(new(atomic.Bool)))
 		c := n.start(t, short)
@@ -93,7 +93,7 @@ func TestShortHeartbeatsBeginAnewWithTheGroup(t *testing.T) {
 
 // An answer that comes late, on a connection that drains, says nothing of what the broker was told on the next one.
 func TestShortHeartbeatsAreOfOneConnection(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		n, _, broker := one(t)
 		know := knowsV2(new(atomic.Bool))
 		broker.on(wire.ReqHeartbeat, know)

@@ -3,16 +3,16 @@ package rocketmq
 import (
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
+	"github.com/streamd/streamd/internal/bubbletest"
 	"github.com/streamd/streamd/internal/rocketmq/wire"
 )
 
 // Name servers do not know each other, and one may lag. A client stays with the one that answers, so that its view changes
 // when that one's does, and not with each question.
 func TestNameServersThatDisagree(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		n, first, _ := one(t)
 		grown := routeTo("a")
 		grown.Queues[0].ReadQueues = 8

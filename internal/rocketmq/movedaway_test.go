@@ -4,16 +4,16 @@ import (
 	"context"
 	"errors"
 	"testing"
-	"testing/synctest"
 	"time"
 
+	"github.com/streamd/streamd/internal/bubbletest"
 	"github.com/streamd/streamd/internal/rocketmq/wire"
 )
 
 // A broker that moves while its old address swallows connections: who waited for that address is told that it left, not
 // that somebody gave up. A send goes on at another broker, and everything else may be asked again.
 func TestBrokerThatMovesWhileItIsConnectedToIsNoWishOfTheCaller(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		n, ns, gone := one(t)
 		n.add("b:1").on(wire.ReqSendMessageV2, stores)
 		n.add("a:2")

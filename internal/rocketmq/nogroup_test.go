@@ -4,8 +4,8 @@ import (
 	"errors"
 	"strings"
 	"testing"
-	"testing/synctest"
 
+	"github.com/streamd/streamd/internal/bubbletest"
 	"github.com/streamd/streamd/internal/rocketmq/wire"
 )
 
@@ -24,7 +24,7 @@ func TestGroupThatTheBrokerDoesNotKnow(t *testing.T) {
 		"of somebody else":   {false, wire.RespGroupNotExist, ErrNoMembers, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			bubbletest.Run(t, func(t *testing.T) {
 				n, _, broker := one(t)
 				broker.on(wire.ReqGetConsumerList, refuse(wire.RespSystemError, "no consumer for this group, G"))
 				broker.on(wire.ReqPullMessage, refuse(tt.pull, "subscription group [G] does not exist"))
@@ -56,7 +56,7 @@ func TestStaticTopicIsRefused(t *testing.T) {
 	for mappings, static := range map[string]bool{
 		`{"a":{"bname":"a","topic":"T","totalQueues":8,"currIdMap":{0:0}}}`: true, `null`: false, `{}`: false, `{"a":null}`: false, `[`: false,
 	} {
-		synctest.Test(t, func(t *testing.T) {
+		bubbletest.Run(t, func(t *testing.T) {
 			n, ns, _ := one(t)
 			ns.on(wire.ReqGetRoute, func(req *wire.Command) *wire.Command {
 				if req.Ext.Get("topic") != "T" {

@@ -10,9 +10,9 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
+	"github.com/streamd/streamd/internal/bubbletest"
 	"github.com/streamd/streamd/internal/rocketmq/wire"
 )
 
@@ -117,7 +117,7 @@ func (n *network) startListed(t *testing.T, w *web) *Client {
 
 // The list is asked for at the start and every 2 minutes; what it says is in force at once, and a bad answer changes nothing.
 func TestNameServersFromAList(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		n, first, _ := one(t)
 		second := n.add("ns:2")
 		second.serveRoutes(map[string]*wire.TopicRoute{"T": routeTo("a"), "U": routeTo("a")})
@@ -164,7 +164,7 @@ func TestNameServersFromAList(t *testing.T) {
 
 // A client needs no list to start: it says what it waits for, and works as soon as the list is there.
 func TestListOfNameServersThatIsAway(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		n, _, _ := one(t)
 		w := newWeb(t)
 		w.says(http.StatusBadGateway, "")

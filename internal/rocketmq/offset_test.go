@@ -4,14 +4,14 @@ import (
 	"errors"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
+	"github.com/streamd/streamd/internal/bubbletest"
 	"github.com/streamd/streamd/internal/rocketmq/wire"
 )
 
 func TestCommittedTellsNothingStoredFromCouldNotAsk(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		n, _, broker := one(t)
 		c := n.start(t, nil)
 		tests := []struct {
@@ -54,7 +54,7 @@ func TestCommittedTellsNothingStoredFromCouldNotAsk(t *testing.T) {
 }
 
 func TestCommitIsAwaitedAndSeesAPendingReset(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		n, _, broker := one(t)
 		c := n.start(t, nil)
 		for _, tt := range []struct {
@@ -80,7 +80,7 @@ func TestCommitIsAwaitedAndSeesAPendingReset(t *testing.T) {
 }
 
 func TestOffsetQueries(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		n, _, broker := one(t)
 		c := n.start(t, nil)
 		broker.on(wire.ReqGetMinOffset, answerWith(&wire.OffsetResponse{Offset: 1}))
@@ -111,7 +111,7 @@ func sendBackOf(level int) *SendBackRequest {
 }
 
 func TestSendBackUsesTheRouteNotTheStoredHost(t *testing.T) { // RT-P03
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		n, _, broker := one(t)
 		c := n.start(t, nil)
 		for _, level := range []int{0, 3, -1} {
@@ -133,7 +133,7 @@ func TestSendBackUsesTheRouteNotTheStoredHost(t *testing.T) { // RT-P03
 }
 
 func TestSendBackFallsBackToTheStoredHost(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		n, _, _ := one(t)
 		host := n.add("10.255.255.1:1")
 		c := n.start(t, nil)
@@ -150,7 +150,7 @@ func TestSendBackFallsBackToTheStoredHost(t *testing.T) {
 }
 
 func TestSendBackOutcomes(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		n, _, broker := one(t)
 		c := n.start(t, nil)
 		broker.on(wire.ReqSendBack, refuse(wire.RespSystemError, "look message by offset failed, 4711"))

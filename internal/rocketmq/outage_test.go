@@ -3,9 +3,9 @@ package rocketmq
 import (
 	"net"
 	"testing"
-	"testing/synctest"
 	"time"
 
+	"github.com/streamd/streamd/internal/bubbletest"
 	"github.com/streamd/streamd/internal/rocketmq/wire"
 )
 
@@ -23,7 +23,7 @@ func TestOutagesEndSoonAndAreNotHammered(t *testing.T) {
 		"swallows what comes": {func(s *server) { s.kill(); s.set(lost) }, 5 * time.Second, 40},   // the time to connect, too
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			bubbletest.Run(t, func(t *testing.T) {
 				n, ns, broker := one(t)
 				back := make(chan string, 100)
 				s := spec("G")
@@ -82,7 +82,7 @@ func TestReconnectsAreJittered(t *testing.T) {
 
 // The first connection is no return: nobody waited for it.
 func TestTheFirstConnectionIsNoReturn(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		n, _, broker := one(t)
 		back := make(chan string, 10)
 		s := spec("G")
@@ -105,7 +105,7 @@ func TestTheFirstConnectionIsNoReturn(t *testing.T) {
 
 // A broker that left the routes for a while and returns, returns like any other.
 func TestReturnIntoTheRoutesIsAReturn(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		n, ns, _ := one(t)
 		n.add("b:1")
 		ns.serveRoutes(map[string]*wire.TopicRoute{"T": routeTo("a", "b")})
@@ -132,7 +132,7 @@ func TestReturnIntoTheRoutesIsAReturn(t *testing.T) {
 // A master that is replaced by its replica: reads go on at the replica meanwhile, and commits as soon as a route names the
 // new master.
 func TestMasterSwitch(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		n, ns, master := one(t)
 		replica := n.add("a:2")
 		data := routeTo("a")

@@ -3,15 +3,15 @@ package rocketmq
 import (
 	"context"
 	"testing"
-	"testing/synctest"
 	"time"
 
+	"github.com/streamd/streamd/internal/bubbletest"
 	"github.com/streamd/streamd/internal/rocketmq/wire"
 )
 
 // An address that no route has, and that was asked once because it stored a message, is not dialed for ever.
 func TestAddressOutsideTheRoutesIsNotKeptUp(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		n, ns, _ := one(t)
 		c := n.start(t, nil)
 		join(t, c, spec("G"))

@@ -6,9 +6,9 @@ import (
 	"log/slog"
 	"strconv"
 	"testing"
-	"testing/synctest"
 	"time"
 
+	"github.com/streamd/streamd/internal/bubbletest"
 	"github.com/streamd/streamd/internal/rocketmq/remoting"
 	"github.com/streamd/streamd/internal/rocketmq/wire"
 )
@@ -48,7 +48,7 @@ func TestPullStatuses(t *testing.T) {
 		{"reset by range", wire.RespPullOffsetMoved, "", 3, 0, 20, PullOffsetIllegal, true},
 		{"reset at the end", wire.RespPullOffsetMoved, "", 3, 0, 10, PullOffsetIllegal, true},
 	}
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		n, _, broker := one(t)
 		c := n.start(t, nil)
 		if _, err := c.Queues(t.Context(), "T"); err != nil {
@@ -88,7 +88,7 @@ func TestPullStatuses(t *testing.T) {
 }
 
 func TestPullCarriesTheOwnSubscription(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		n, _, broker := one(t)
 		c := n.start(t, nil)
 		broker.on(wire.ReqPullMessage, pullAnswer(wire.RespPullNotFound, "", 10, 0, 10, 0, ""))
@@ -114,7 +114,7 @@ func TestPullCarriesTheOwnSubscription(t *testing.T) {
 }
 
 func TestHeldPullOutlivesItsHoldTime(t *testing.T) { // PO-P04
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		n, _, broker := one(t)
 		c := n.start(t, nil)
 		broker.on(wire.ReqPullMessage, func(req *wire.Command) *wire.Command {
@@ -141,7 +141,7 @@ func TestMarginShorterThanTheTickIsRefused(t *testing.T) {
 }
 
 func TestAbandonedPullLeavesNothing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		n, _, broker := one(t)
 		c := n.start(t, nil)
 		broker.on(wire.ReqPullMessage, func(req *wire.Command) *wire.Command {
@@ -168,7 +168,7 @@ func TestAbandonedPullLeavesNothing(t *testing.T) {
 }
 
 func TestPullsThatAreNeverAnsweredRecover(t *testing.T) { // PO-P08
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		n, _, broker := one(t)
 		c := n.start(t, nil)
 		broker.on(wire.ReqPullMessage, pullAnswer(wire.RespPullNotFound, "", 10, 0, 10, 0, ""))
@@ -203,7 +203,7 @@ func TestPullsThatAreNeverAnsweredRecover(t *testing.T) { // PO-P08
 }
 
 func TestReplicasAreReadWhenSuggestedOrTheMasterIsGone(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		n, ns, master := one(t)
 		replica := n.add("a:2")
 		data := routeTo("a")
@@ -253,7 +253,7 @@ func TestReplicasAreReadWhenSuggestedOrTheMasterIsGone(t *testing.T) {
 }
 
 func TestHeartbeatGoesBeforeAPullWithANewerSubscription(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		n, _, broker := one(t)
 		c := n.start(t, nil)
 		version := int64(7)

@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/streamd/streamd/internal/bubbletest"
 	"github.com/streamd/streamd/internal/rocketmq/wire"
 )
 
@@ -26,7 +27,7 @@ func startPull(t *testing.T, c *Client) (outcome chan startedPull, cancel func()
 }
 
 func TestStartedPullTellsWhatPullReturns(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		n, _, broker := one(t)
 		c := n.start(t, nil)
 		if _, ok := c.StartPull(pullOf(0, time.Second), nil); ok {
@@ -73,7 +74,7 @@ func TestStartedPullTellsWhatPullReturns(t *testing.T) {
 }
 
 func TestStartedPullIsGivenUp(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		n, _, broker := one(t)
 		c := n.start(t, nil)
 		broker.on(wire.ReqPullMessage, pullAnswer(wire.RespSuccess, "FOUND", 11, 0, 20, 0, "messages"))

@@ -6,9 +6,9 @@ import (
 	"log/slog"
 	"net/netip"
 	"testing"
-	"testing/synctest"
 	"time"
 
+	"github.com/streamd/streamd/internal/bubbletest"
 	"github.com/streamd/streamd/internal/rocketmq/remoting"
 	"github.com/streamd/streamd/internal/rocketmq/wire"
 )
@@ -30,7 +30,7 @@ func TestBackoff(t *testing.T) {
 }
 
 func TestBrokerAbsentThenBack(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		n, _, broker := one(t)
 		broker.set(absent)
 		broker.on(wire.ReqGetMaxOffset, answerWith(&wire.OffsetResponse{Offset: 5}))
@@ -72,7 +72,7 @@ func TestBrokerAbsentThenBack(t *testing.T) {
 // Who gives up before the client does learns what has kept it from asking, not only that the time is up.
 func TestShortPatienceTellsTheReason(t *testing.T) {
 	for state, want := range map[mode]error{absent: errRefused, silent: context.DeadlineExceeded} {
-		synctest.Test(t, func(t *testing.T) {
+		bubbletest.Run(t, func(t *testing.T) {
 			n, ns, _ := one(t)
 			ns.set(state)
 			c := n.start(t, nil)
@@ -90,7 +90,7 @@ func TestShortPatienceTellsTheReason(t *testing.T) {
 }
 
 func TestKilledMidRequestHasAnUnknownOutcome(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		n, _, broker := one(t)
 		c := n.start(t, nil)
 		broker.on(wire.ReqUpdateConsumerOffset, func(*wire.Command) *wire.Command {
@@ -110,7 +110,7 @@ func TestKilledMidRequestHasAnUnknownOutcome(t *testing.T) {
 }
 
 func TestBrokerThatAcceptsAndClosesIsNotHammered(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		n, _, broker := one(t)
 		c := n.start(t, nil)
 		broker.on(wire.ReqGetMaxOffset, func(*wire.Command) *wire.Command {
@@ -132,7 +132,7 @@ func TestBrokerThatAcceptsAndClosesIsNotHammered(t *testing.T) {
 }
 
 func TestBrokerThatTakesConnectionsButSaysNothingIsNotConnected(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		n, _, broker := one(t)
 		broker.set(silent)
 		c := n.start(t, nil)
@@ -145,7 +145,7 @@ func TestBrokerThatTakesConnectionsButSaysNothingIsNotConnected(t *testing.T) {
 }
 
 func TestBrokerReturnsWithAnotherAddress(t *testing.T) { // PO-P05
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		n, ns, old := one(t)
 		c := n.start(t, nil)
 		old.on(wire.ReqPullMessage, pullAnswer(wire.RespPullNotFound, "", 10, 0, 10, 0, ""))
@@ -196,7 +196,7 @@ func TestBrokerReturnsWithAnotherAddress(t *testing.T) { // PO-P05
 }
 
 func TestGoAwayReconnectsAndAsksAgain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		n, _, broker := one(t)
 		c := n.start(t, nil)
 		times := 0
@@ -221,7 +221,7 @@ func TestGoAwayReconnectsAndAsksAgain(t *testing.T) {
 }
 
 func TestConnectionsAreShared(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		n, _, broker := one(t)
 		broker.on(wire.ReqGetMinOffset, answerWith(&wire.OffsetResponse{Offset: 5}))
 		c := n.start(t, nil)
@@ -244,7 +244,7 @@ func TestConnectionsAreShared(t *testing.T) {
 }
 
 func TestTwoClustersInOneProcess(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		for _, offset := range []int64{3, 4} { // both alive until the test's end
 			n, _, broker := one(t)
 			broker.on(wire.ReqGetMinOffset, answerWith(&wire.OffsetResponse{Offset: offset}))
@@ -289,7 +289,7 @@ func TestClientIDsDiffer(t *testing.T) {
 }
 
 func TestBrokerThatRegistersAgainIsTriedAtOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		n, ns, broker := one(t)
 		c := n.start(t, nil)
 		join(t, c, spec("G"))
@@ -307,7 +307,7 @@ func TestBrokerThatRegistersAgainIsTriedAtOnce(t *testing.T) {
 }
 
 func TestRefusedConnectionsAreTriedMoreOften(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		n, _, broker := one(t)
 		c := n.start(t, nil)
 		join(t, c, spec("G"))

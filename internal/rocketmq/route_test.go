@@ -4,9 +4,9 @@ import (
 	"errors"
 	"slices"
 	"testing"
-	"testing/synctest"
 	"time"
 
+	"github.com/streamd/streamd/internal/bubbletest"
 	"github.com/streamd/streamd/internal/rocketmq/wire"
 	"github.com/streamd/streamd/sdk"
 )
@@ -52,7 +52,7 @@ func TestRouteOfAHostileNameServerIsBounded(t *testing.T) {
 }
 
 func TestUnknownTopicIsNotUnknownRoute(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		n, ns, _ := one(t)
 		c := n.start(t, nil)
 		if _, err := c.Queues(t.Context(), "Nope"); !errors.Is(err, ErrTopicNotFound) {
@@ -66,7 +66,7 @@ func TestUnknownTopicIsNotUnknownRoute(t *testing.T) {
 }
 
 func TestNameServersStandInForEachOther(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		n, ns, _ := one(t)
 		other := n.add("ns:2")
 		other.serveRoutes(nil) // was just started: knows nothing yet
@@ -93,7 +93,7 @@ func TestNameServersStandInForEachOther(t *testing.T) {
 }
 
 func TestRouteChangesAreNoticed(t *testing.T) { // RB-P03
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		n, ns, _ := one(t)
 		c := n.start(t, nil)
 		if _, err := c.Queues(t.Context(), "T"); err != nil {
@@ -126,7 +126,7 @@ func TestRouteChangesAreNoticed(t *testing.T) { // RB-P03
 }
 
 func TestTopicThatAppearsIsAChange(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		n, ns, _ := one(t)
 		ns.serveRoutes(nil)
 		c := n.start(t, nil)
@@ -144,7 +144,7 @@ func TestTopicThatAppearsIsAChange(t *testing.T) {
 }
 
 func TestLastKnownRouteStays(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		n, ns, broker := one(t)
 		c := n.start(t, nil)
 		if _, err := c.Queues(t.Context(), "T"); err != nil {
@@ -172,7 +172,7 @@ func TestLastKnownRouteStays(t *testing.T) {
 }
 
 func TestStaleRouteIsRenewedAtOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		n, ns, broker := one(t)
 		c := n.start(t, nil)
 		if _, err := c.Queues(t.Context(), "T"); err != nil {

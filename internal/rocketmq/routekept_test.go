@@ -7,16 +7,16 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
+	"github.com/streamd/streamd/internal/bubbletest"
 	"github.com/streamd/streamd/internal/rocketmq/wire"
 )
 
 // A route that is only kept, because name servers deny its topic, is asked for every two seconds. Its old word on a broker's
 // address does not count against a newer one of another topic.
 func TestKeptRouteDoesNotOutdateANewerOne(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		n, ns, _ := one(t)
 		moved := n.add("a:2")
 		moved.on(wire.ReqGetMaxOffset, answerWith(&wire.OffsetResponse{Offset: 7}))
@@ -53,7 +53,7 @@ func TestKeptRouteDoesNotOutdateANewerOne(t *testing.T) {
 
 // An error that is seen while a route is being fetched has it fetched once more: what comes may be older than the error.
 func TestRouteThatGetsStaleWhileItIsFetchedIsFetchedAgain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		var wg sync.WaitGroup
 		var fetches atomic.Int32
@@ -79,7 +79,7 @@ func TestRouteThatGetsStaleWhileItIsFetchedIsFetchedAgain(t *testing.T) {
 
 // Name servers that go and come between denials have not denied a topic for minutes: each may just have been started.
 func TestDenialsWithABreakBetweenThemDoNotAddUp(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		n, ns, _ := one(t)
 		c := n.start(t, nil)
 		known := func(when string) {

@@ -10,9 +10,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
+	"github.com/streamd/streamd/internal/bubbletest"
 	"github.com/streamd/streamd/internal/rocketmq/wire"
 	"github.com/streamd/streamd/sdk"
 )
@@ -45,7 +45,7 @@ func sent(t *testing.T, s *server, code wire.RequestCode) []*wire.SendRequest {
 }
 
 func TestSendWritesTheMessage(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		n, _, broker := one(t)
 		broker.on(wire.ReqSendMessageV2, stores)
 		c := n.start(t, nil)
@@ -74,7 +74,7 @@ func TestSendWritesTheMessage(t *testing.T) {
 }
 
 func TestSendStatuses(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		n, _, broker := one(t)
 		c := n.start(t, nil)
 		for code, want := range map[wire.ResponseCode]SendStatus{
@@ -97,7 +97,7 @@ func TestSendStatuses(t *testing.T) {
 }
 
 func TestSendRefusesBadMessages(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		n, _, broker := one(t)
 		c := n.start(t, nil)
 		other := sdk.Queue{Topic: "U", Broker: "a"}
@@ -132,7 +132,7 @@ func TestSendRetriesElsewhereByCode(t *testing.T) {
 	again := []wire.ResponseCode{17, 14, 1, 2, 16, 204, 205, 1500} // remoting-protocol.md 2.2
 	given := []wire.ResponseCode{13, 3, 23}
 	for i, code := range append(slices.Clone(again), given...) {
-		synctest.Test(t, func(t *testing.T) {
+		bubbletest.Run(t, func(t *testing.T) {
 			n, ns, a := one(t)
 			b := n.add("b:1")
 			ns.serveRoutes(map[string]*wire.TopicRoute{"T": routeTo("a", "b")})
@@ -154,7 +154,7 @@ func TestSendRetriesElsewhereByCode(t *testing.T) {
 }
 
 func TestSendAvoidsABrokerThatFailed(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		n, ns, a := one(t)
 		b := n.add("b:1")
 		ns.serveRoutes(map[string]*wire.TopicRoute{"T": routeTo("a", "b")})
@@ -184,7 +184,7 @@ func TestSendAvoidsABrokerThatFailed(t *testing.T) {
 }
 
 func TestSendWithoutAnyBrokerFailsInTime(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		n, _, broker := one(t)
 		broker.set(absent)
 		c := n.start(t, nil)
@@ -199,7 +199,7 @@ func TestSendWithoutAnyBrokerFailsInTime(t *testing.T) {
 }
 
 func TestRoundRobinAndShardingKeys(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		n, ns, a := one(t)
 		b := n.add("b:1")
 		ns.serveRoutes(map[string]*wire.TopicRoute{"T": routeTo("a", "b")})
@@ -245,7 +245,7 @@ func TestJavaIndexNeverLeavesTheQueues(t *testing.T) {
 }
 
 func TestShardedSendStaysAtItsQueue(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		n, ns, a := one(t)
 		b := n.add("b:1")
 		ns.serveRoutes(map[string]*wire.TopicRoute{"T": routeTo("a", "b")})
@@ -265,7 +265,7 @@ func TestShardedSendStaysAtItsQueue(t *testing.T) {
 }
 
 func TestCompression(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		n, _, broker := one(t)
 		broker.on(wire.ReqSendMessageV2, stores)
 		c := n.start(t, nil)
@@ -294,7 +294,7 @@ func TestCompression(t *testing.T) {
 }
 
 func TestTimerNeedsABrokerThatKnowsIt(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		n, _, broker := one(t)
 		broker.on(wire.ReqSendMessageV2, stores)
 		c := n.start(t, nil)
@@ -318,7 +318,7 @@ func TestTimerNeedsABrokerThatKnowsIt(t *testing.T) {
 }
 
 func TestNewTopicIsCreatedByItsFirstMessage(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		n, ns, broker := one(t)
 		broker.on(wire.ReqSendMessageV2, stores)
 		c := n.start(t, nil)
@@ -338,7 +338,7 @@ func TestNewTopicIsCreatedByItsFirstMessage(t *testing.T) {
 }
 
 func TestRetryTopicSendCarriesItsCounts(t *testing.T) { // RT-P04
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		n, _, broker := one(t)
 		broker.on(wire.ReqSendMessageV2, stores)
 		c := n.start(t, nil)
@@ -365,7 +365,7 @@ func TestRetryTopicSendCarriesItsCounts(t *testing.T) { // RT-P04
 }
 
 func TestBatch(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		n, _, broker := one(t)
 		broker.on(wire.ReqSendMessageV2, stores)
 		broker.on(wire.ReqSendBatchMessage, stores)
@@ -407,7 +407,7 @@ func TestBatch(t *testing.T) {
 }
 
 func TestBatchTellsWhatFailed(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		n, ns, a := one(t)
 		b := n.add("b:1")
 		ns.serveRoutes(map[string]*wire.TopicRoute{"T": routeTo("a", "b")})
@@ -452,7 +452,7 @@ func TestBatchesAreCut(t *testing.T) {
 }
 
 func TestCreateTopicAndTables(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		n, ns, broker := one(t)
 		ns.on(wire.ReqGetClusterInfo, answerBody(t, &wire.ClusterInfo{Brokers: map[string]wire.BrokerData{
 			"a": {Name: "a", Addrs: wire.IDTable[string]{0: "a:1"}}, "orphan": {Name: "orphan", Addrs: wire.IDTable[string]{1: "o:1"}},
@@ -488,7 +488,7 @@ func TestCreateTopicAndTables(t *testing.T) {
 }
 
 func TestAnEarlierUnknownOutcomeIsNotForgotten(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		n, _, broker := one(t)
 		c := n.start(t, nil)
 		broker.on(wire.ReqSendMessageV2, func(*wire.Command) *wire.Command {
@@ -505,7 +505,7 @@ func TestAnEarlierUnknownOutcomeIsNotForgotten(t *testing.T) {
 // A message without a body is stored somewhere although no producer of ours sends one. When a broker has lost the original
 // it goes to the retry or dead-letter topic anew: as zlib's form of nothing, since a frame without a body is refused.
 func TestCopyOfAMessageWithoutABody(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		n, _, broker := one(t)
 		broker.on(wire.ReqSendMessageV2, stores)
 		c := n.start(t, nil)

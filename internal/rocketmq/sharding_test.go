@@ -2,15 +2,15 @@ package rocketmq
 
 import (
 	"testing"
-	"testing/synctest"
 
+	"github.com/streamd/streamd/internal/bubbletest"
 	"github.com/streamd/streamd/internal/rocketmq/wire"
 )
 
 // Java's SelectMessageQueueByHash over the queues of three brokers, which Java's clients list by name and then by id: the
 // absolute remainder of String.hashCode, of UTF-16 units.
 func TestShardingKeysChooseAsJavaOverSeveralBrokers(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		n, ns, a := one(t)
 		servers := []*server{a, n.add("b:1"), n.add("c:1")}
 		ns.serveRoutes(map[string]*wire.TopicRoute{"T": routeTo("c", "a", "b")}) // four queues each, in the order of no one

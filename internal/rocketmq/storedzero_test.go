@@ -3,9 +3,9 @@ package rocketmq
 import (
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
+	"github.com/streamd/streamd/internal/bubbletest"
 	"github.com/streamd/streamd/internal/rocketmq/wire"
 )
 
@@ -31,7 +31,7 @@ func TestZeroOf49IsLookedUp(t *testing.T) {
 		"5.x tells the truth":     {wire.Version5_0_0, tableOf(table), 2, 0, true, false, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			bubbletest.Run(t, func(t *testing.T) {
 				n, _, broker := one(t)
 				broker.version = tt.version
 				broker.on(wire.ReqQueryConsumerOffset, answerWith(&wire.OffsetResponse{Offset: 0}))
@@ -60,7 +60,7 @@ func tableOf(text string) func(*wire.Command) *wire.Command {
 
 // Many queues share an answer, but only one that was asked for after they asked.
 func TestOneTableServesAllWhoWait(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		n, _, broker := one(t)
 		broker.version = wire.Version4_9_7
 		broker.on(wire.ReqQueryConsumerOffset, answerWith(&wire.OffsetResponse{Offset: 0}))

@@ -15,6 +15,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/streamd/streamd/internal/bubbletest"
 	"github.com/streamd/streamd/internal/rocketmq/wire"
 )
 
@@ -62,7 +63,7 @@ func ended(t *testing.T, s *server) []wire.EndTransactionRequest {
 
 func TestTransactionIsPreparedAndEnded(t *testing.T) {
 	for outcome, flag := range map[Outcome]int32{OutcomeCommit: 8, OutcomeRollback: 12, OutcomeUnknown: 0} {
-		synctest.Test(t, func(t *testing.T) {
+		bubbletest.Run(t, func(t *testing.T) {
 			n, _, broker := one(t)
 			broker.on(wire.ReqSendMessageV2, storesHalf(7261))
 			c := n.start(t, nil)
@@ -91,7 +92,7 @@ func TestTransactionIsPreparedAndEnded(t *testing.T) {
 
 // Brokers hear of the group before they are sent anything of it, and that it goes.
 func TestProducerGroupIsHeartbeatAndUnregistered(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		n, _, broker := one(t)
 		broker.on(wire.ReqSendMessageV2, storesHalf(1))
 		c := n.start(t, nil)
@@ -130,7 +131,7 @@ func TestProducerGroupIsHeartbeatAndUnregistered(t *testing.T) {
 }
 
 func TestPrepareRefuses(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		n, _, broker := one(t)
 		c := n.start(t, nil)
 		joinProducers(t, c, checks("PG", OutcomeCommit, nil))
@@ -156,7 +157,7 @@ func TestPrepareRefuses(t *testing.T) {
 
 // An attempt that may have stored the message is not repeated: a second half message would be checked and committed, too.
 func TestPrepareIsRepeatedOnlyWhenNothingIsStored(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		n, ns, a := one(t)
 		b := n.add("b:1")
 		ns.serveRoutes(map[string]*wire.TopicRoute{"T": routeTo("a", "b")})
@@ -185,7 +186,7 @@ func TestPrepareIsRepeatedOnlyWhenNothingIsStored(t *testing.T) {
 }
 
 func TestLessDurableHalfMessageIsRolledBack(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		n, _, broker := one(t)
 		broker.on(wire.ReqSendMessageV2, func(req *wire.Command) *wire.Command {
 			resp := storesHalf(9)(req)
@@ -223,7 +224,7 @@ func question(t *testing.T, group string, offset int64) *wire.Command {
 }
 
 func TestChecksAreAnswered(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		n, _, broker := one(t)
 		broker.on(wire.ReqSendMessageV2, storesHalf(1))
 		c := n.start(t, nil)
@@ -361,7 +362,7 @@ func outcomeOf(cmd *wire.Command) Outcome {
 
 func goldenPrepared(t *testing.T, all []recorded, r *recorded) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		java := r.command(t)
 		var h wire.SendRequest
 		if err := wire.DecodeFields(java.Ext, &h); err != nil {
@@ -408,7 +409,7 @@ func goldenAsked(t *testing.T, all []recorded, r *recorded) (played int) {
 	if end == nil {
 		return 0
 	}
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		n, _, broker := one(t)
 		broker.on(wire.ReqSendMessageV2, storesHalf(1))
 		c := n.start(t, nil)
@@ -441,7 +442,7 @@ func sameFields(t *testing.T, seq int, java, mine wire.Fields, except ...string)
 // TestProducerGroup_namespace: a producer group has its namespace on the wire, as Java's has, and nowhere else; the inner group
 // of consumers has none.
 func TestProducerGroup_namespace(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		n, ns, broker := one(t)
 		ns.serveRoutes(map[string]*wire.TopicRoute{"INST_1%T": routeTo("a")})
 		broker.on(wire.ReqSendMessageV2, storesHalf(1))

@@ -5,10 +5,11 @@ import (
 	"errors"
 	"log/slog"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
+
+	"github.com/streamd/streamd/internal/bubbletest"
 )
 
 // stuckClient is a collector that accepts and never answers.
@@ -25,7 +26,7 @@ func (c *stuckClient) UploadTraces(ctx context.Context, _ []*tracepb.ResourceSpa
 // TestForwarder_neverWaitsForACollector: TR-P04 for spans of plugins.
 func TestForwarder_neverWaitsForACollector(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		c := &stuckClient{}
 		f := newForwarder(c, slog.New(slog.DiscardHandler))
 		start := time.Now()

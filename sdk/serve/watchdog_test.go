@@ -2,8 +2,9 @@ package serve
 
 import (
 	"testing"
-	"testing/synctest"
 	"time"
+
+	"github.com/streamd/streamd/internal/bubbletest"
 )
 
 // A host that died before the watch began has died too: what the plugin has for a parent by then is not its host.
@@ -20,7 +21,7 @@ func TestWatchParent(t *testing.T) {
 			}
 		},
 	} {
-		synctest.Test(t, func(t *testing.T) {
+		bubbletest.Run(t, func(t *testing.T) {
 			gone := make(chan string, 1)
 			go watchParent(t.Context(), 77, parent(), time.Second, gone)
 			select {

@@ -15,6 +15,7 @@ import (
 	"github.com/streamd/streamd/internal/broker/damage"
 	"github.com/streamd/streamd/internal/broker/faultproxy"
 	"github.com/streamd/streamd/internal/broker/memnet"
+	"github.com/streamd/streamd/internal/bubbletest"
 	"github.com/streamd/streamd/internal/rocketmq/wire"
 )
 
@@ -30,7 +31,7 @@ type rig struct {
 
 func run(t *testing.T, f func(t *testing.T, r *rig)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		r := &rig{t: t, net: &memnet.Network{}}
 		r.broker = broker.New(broker.Config{Listen: r.net.Listen, Address: "10.0.0.1:10911"})
 		if err := r.broker.Start(); err != nil {
@@ -124,7 +125,7 @@ func TestProxy_passesFrames(t *testing.T) {
 
 func TestProxy_passesWhatIsNotFrames(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		var mem memnet.Network
 		target, err := mem.Listen("10.0.0.1:80")
 		if err != nil {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/streamd/streamd/internal/broker/memnet"
+	"github.com/streamd/streamd/internal/bubbletest"
 )
 
 func pair(t *testing.T, n *memnet.Network) (client, server net.Conn, l net.Listener) {
@@ -78,7 +79,7 @@ func TestConn_halfClose(t *testing.T) {
 
 func TestConn_closeWakesBothSides(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		client, server, _ := pair(t, &memnet.Network{})
 		var waiting sync.WaitGroup
 		waiting.Go(func() {
@@ -104,7 +105,7 @@ func TestConn_closeWakesBothSides(t *testing.T) {
 
 func TestConn_deadlines(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		client, _, _ := pair(t, &memnet.Network{})
 		start := time.Now()
 		expect := func(want time.Duration) {
@@ -188,7 +189,7 @@ func TestNetwork_addresses(t *testing.T) {
 
 func TestDial_endsWithItsContext(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		var n memnet.Network
 		if _, err := n.Listen("10.0.0.1:1"); err != nil {
 			t.Fatal(err)

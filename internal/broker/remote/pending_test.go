@@ -10,13 +10,14 @@ import (
 
 	"github.com/streamd/streamd/internal/broker/memnet"
 	"github.com/streamd/streamd/internal/broker/remote"
+	"github.com/streamd/streamd/internal/bubbletest"
 	"github.com/streamd/streamd/internal/rocketmq/wire"
 )
 
 // crowd runs f in virtual time with a server and n connections to it, the first of which behaves.
 func crowd(t *testing.T, n int, o remote.Options, f func(t *testing.T, conns []net.Conn)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		var network memnet.Network
 		o.Listen, o.Address, o.Version, o.Logger = network.Listen, "10.0.0.1:1", wire.Version5_3_3, slog.New(slog.DiscardHandler)
 		s := remote.NewServer(o)

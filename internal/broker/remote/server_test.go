@@ -13,13 +13,14 @@ import (
 
 	"github.com/streamd/streamd/internal/broker/memnet"
 	"github.com/streamd/streamd/internal/broker/remote"
+	"github.com/streamd/streamd/internal/bubbletest"
 	"github.com/streamd/streamd/internal/rocketmq/wire"
 )
 
 // serve runs f in virtual time with a server whose requests handle serves, and a connection to it.
 func serve(t *testing.T, handle func(*remote.Request), change func(*remote.Options), f func(t *testing.T, s *remote.Server, nc net.Conn)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		var n memnet.Network
 		o := remote.Options{
 			Listen: n.Listen, Address: "10.0.0.1:1", Handle: handle, MaxFrame: 1 << 20, MaxPending: 1 << 20,

@@ -4,10 +4,10 @@ import (
 	"math"
 	"strconv"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/streamd/streamd/internal/broker/stats"
+	"github.com/streamd/streamd/internal/bubbletest"
 )
 
 // pass lets time go by in a bubble.
@@ -17,7 +17,7 @@ func near(a, b float64) bool { return math.Abs(a-b) < 1e-9 }
 
 func TestTable_spans(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		table := stats.NewTable(10)
 		if _, ok := table.Get(stats.TopicPutNums, "T"); ok {
 			t.Error("there are statistics of what was never counted")
@@ -73,7 +73,7 @@ func TestTable_isBoundedAndForgets(t *testing.T) {
 
 func TestTotal_ratesAndMornings(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) { // Begins at a midnight, UTC.
+	bubbletest.Run(t, func(t *testing.T) { // Begins at a midnight, UTC.
 		total := stats.NewTotal()
 		for range 20 {
 			total.Add(5)

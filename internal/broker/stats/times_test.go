@@ -3,15 +3,15 @@ package stats_test
 import (
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/streamd/streamd/internal/broker/stats"
+	"github.com/streamd/streamd/internal/bubbletest"
 )
 
 func TestTimes_ofTheLastMinute(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		times := stats.NewTimes()
 		if times.Percentile(0.99) != 0 || times.Most() != 0 || !strings.HasPrefix(times.Distribution(), "[<=0ms]:0 [0~10ms]:0 ") {
 			t.Errorf("of nothing: %v %v %s", times.Percentile(0.99), times.Most(), times.Distribution())

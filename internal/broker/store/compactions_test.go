@@ -8,13 +8,13 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/streamd/streamd/internal/broker/faultfs"
 	"github.com/streamd/streamd/internal/broker/store"
+	"github.com/streamd/streamd/internal/bubbletest"
 )
 
 // lines is a log that is read while it is written.
@@ -39,7 +39,7 @@ func (l *lines) count(text string) int {
 // stored meanwhile, and what was put off is done when they can be read.
 func TestFailedCompaction_pauses(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		fs, log := faultfs.New(vfs.NewMem()), &lines{}
 		s := open(t, store.Options{FS: fs, MemTableBytes: 64 << 10, CacheBytes: 1, Logger: slog.New(slog.NewTextHandler(log, nil))})
 		hit, lift := fs.Inject(faultfs.Fault{Op: faultfs.Read, Suffix: ".sst", Err: syscall.EIO})

@@ -11,13 +11,13 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/streamd/streamd/internal/broker/faultfs"
 	"github.com/streamd/streamd/internal/broker/store"
+	"github.com/streamd/streamd/internal/bubbletest"
 )
 
 // TestCrash_anywhere does anything at random, with the disk failing in some rounds, and crashes between any two operations on files.
@@ -30,7 +30,7 @@ func TestCrash_anywhere(t *testing.T) {
 			w := &world{random: rand.New(rand.NewPCG(seed, 18)), fs: vfs.NewCrashableMem()}
 			w.states = []state{{queues: map[string]queueState{}, waiting: map[int64]string{}}}
 			for round := range 12 {
-				synctest.Test(t, func(t *testing.T) {
+				bubbletest.Run(t, func(t *testing.T) {
 					w.T, w.round = t, round
 					w.run()
 				})

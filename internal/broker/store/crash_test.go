@@ -13,6 +13,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/streamd/streamd/internal/broker/store"
+	"github.com/streamd/streamd/internal/bubbletest"
 )
 
 // acked is what a store said it has stored.
@@ -221,7 +222,7 @@ func crash(t *testing.T, flush store.Flush, kept int) {
 // is all there.
 func TestCrash_async(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		fs := vfs.NewCrashableMem()
 		s := open(t, store.Options{FS: fs, Flush: store.FlushAsync, MemTableBytes: 64 << 10, SegmentBytes: 100_000, FlushInterval: 500 * time.Millisecond})
 		stored := 0
@@ -258,7 +259,7 @@ func TestCrash_async(t *testing.T) {
 // Much that is written does not wait for the interval: whoever closes a log, or loses power, finds little that is not on the disk.
 func TestCrash_asyncOfMuch(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		fs := vfs.NewCrashableMem()
 		s := open(t, store.Options{FS: fs, Flush: store.FlushAsync, FlushInterval: time.Hour})
 		for range 130 {

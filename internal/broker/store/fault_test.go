@@ -15,6 +15,7 @@ import (
 
 	"github.com/streamd/streamd/internal/broker/faultfs"
 	"github.com/streamd/streamd/internal/broker/store"
+	"github.com/streamd/streamd/internal/bubbletest"
 )
 
 func change(t *testing.T, body string) *store.Change {
@@ -25,7 +26,7 @@ func change(t *testing.T, body string) *store.Change {
 // TestFullDisk_isRefusedBeforeItIsFull and allows again without a restart.
 func TestFullDisk_isRefusedBeforeItIsFull(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		fs := faultfs.New(vfs.NewMem())
 		s := open(t, store.Options{FS: fs, MinFree: 100 << 20})
 		put(t, s, "T", record(t, "T", "0", 0))
@@ -90,7 +91,7 @@ func TestStuckDisk_recovers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			synctest.Test(t, func(t *testing.T) { stuck(t, fault) })
+			bubbletest.Run(t, func(t *testing.T) { stuck(t, fault) })
 		})
 	}
 }
@@ -140,7 +141,7 @@ func stuck(t *testing.T, fault faultfs.Fault) {
 // TestFailedSync_opensAgain is a disk that fails to synchronize: what it has is unknown, so the store is opened again.
 func TestFailedSync_opensAgain(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		fs := faultfs.New(vfs.NewMem())
 		reopened := 0
 		s := open(t, store.Options{FS: fs, Reopened: func() error { reopened++; return nil }})
@@ -186,7 +187,7 @@ func TestFaults_everywhere(t *testing.T) {
 	} {
 		t.Run(fmt.Sprint(fault.Op, " ", fault.Suffix, fault.Name), func(t *testing.T) {
 			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
+			bubbletest.Run(t, func(t *testing.T) {
 				fault.Err = syscall.EIO
 				faulty(t, fault)
 			})

@@ -8,13 +8,13 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/streamd/streamd/internal/broker/faultfs"
 	"github.com/streamd/streamd/internal/broker/store"
+	"github.com/streamd/streamd/internal/bubbletest"
 )
 
 // forgetful is a disk that says of a file which could not be synchronized, the next time, that it is on the disk, and it is not. So
@@ -115,7 +115,7 @@ func TestCrash_afterAFailedSync(t *testing.T) {
 	} {
 		t.Run(fmt.Sprint(c.flush, " ", c.fails, " ", c.size), func(t *testing.T) {
 			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
+			bubbletest.Run(t, func(t *testing.T) {
 				wrecks := failAndCrash(t, c.flush, c.fails, strings.Repeat("x", c.size))
 				for i, w := range wrecks {
 					s, err := store.Open(store.Options{Dir: "data", FS: w.fs, Flush: c.flush})

@@ -14,6 +14,7 @@ import (
 
 	"github.com/streamd/streamd/internal/broker/faultfs"
 	"github.com/streamd/streamd/internal/broker/store"
+	"github.com/streamd/streamd/internal/bubbletest"
 )
 
 // failing is a store that has just failed, of whose disk lift makes a good one again.
@@ -36,7 +37,7 @@ func TestSettled_tellsOfAFailureMeanwhile(t *testing.T) {
 	for name, setAt := range map[string]int{"set before the failure": 0, "set while it had failed": 1} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			synctest.Test(t, func(t *testing.T) { settledAfterFailure(t, setAt) })
+			bubbletest.Run(t, func(t *testing.T) { settledAfterFailure(t, setAt) })
 		})
 	}
 }
@@ -80,7 +81,7 @@ func settledAfterFailure(t *testing.T, setAt int) {
 // TestReopened_refusesUntilTheTablesAreRead: a broker whose tables are not what is stored must not serve.
 func TestReopened_refusesUntilTheTablesAreRead(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		times, unreadable := 0, errors.New("unreadable")
 		s, lift := failing(t, store.Options{Reopened: func() error {
 			if times++; times < 4 {
@@ -161,7 +162,7 @@ func TestAsync_killedWhileOpening(t *testing.T) {
 	for _, was := range []store.Flush{store.FlushAsync, store.FlushSync} {
 		t.Run(was.String(), func(t *testing.T) {
 			t.Parallel()
-			synctest.Test(t, func(t *testing.T) { killedWhileOpening(t, was) })
+			bubbletest.Run(t, func(t *testing.T) { killedWhileOpening(t, was) })
 		})
 	}
 }

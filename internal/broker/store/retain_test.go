@@ -5,13 +5,13 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/streamd/streamd/internal/broker/faultfs"
 	"github.com/streamd/streamd/internal/broker/store"
+	"github.com/streamd/streamd/internal/bubbletest"
 )
 
 func keyed(t *testing.T, topic, body, key string) store.Record {
@@ -32,7 +32,7 @@ func count(t *testing.T, s *store.Store, topic, key string) int {
 
 func TestRetain_byAge(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		fs := vfs.NewMem()
 		s := open(t, store.Options{FS: fs, RetainAge: time.Hour})
 		waits := keyed(t, "Timer", "waits", "w")
@@ -98,7 +98,7 @@ func reopen(t *testing.T, fs vfs.FS) *store.Store {
 
 func TestRetain_bySize(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		s := open(t, store.Options{RetainBytes: 100_000, MemTableBytes: 64 << 10})
 		for i := range 300 {
 			put(t, s, fmt.Sprintf("T%d", i%3), record(t, "T0", strings.Repeat("x", 2000), 0))
@@ -123,14 +123,14 @@ func TestClock_backAcrossRestarts(t *testing.T) {
 	t.Parallel()
 	fs := vfs.NewMem()
 	var last int64
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		<-time.After(1000 * time.Hour) // Each bubble begins at the same time: the next one is in the past.
 		s := open(t, store.Options{FS: fs})
 		r := record(t, "T", "waits", 0)
 		r.Due = s.Now() + 1000
 		last = put(t, s, "T", r)[0].StoreMillis
 	})
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		s := open(t, store.Options{FS: fs, RetainAge: time.Hour})
 		for range 3 {
 			<-time.After(time.Minute)
@@ -175,7 +175,7 @@ func TestOpen_readsNoMessages(t *testing.T) {
 // TestRetain_givesTheDiskBack though nobody stores anything any more.
 func TestRetain_givesTheDiskBack(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		fs := vfs.NewMem()
 		s := open(t, store.Options{FS: fs, RetainAge: time.Hour, MemTableBytes: 1 << 20})
 		fill(t, s, "T", 20<<10)

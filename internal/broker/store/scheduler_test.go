@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/streamd/streamd/internal/bubbletest"
 )
 
 // wants is a Pebble that always has one compaction to do.
@@ -25,7 +27,7 @@ func (w wants) Schedule(pebble.CompactionGrantHandle) bool {
 // TestCompactions_waitUntilPebbleIsOpen: opening would wait for the end of one that has begun.
 func TestCompactions_waitUntilPebbleIsOpen(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		c, db := newCompactions(), wants{make(chan struct{}, 1)}
 		c.Register(1, db)
 		defer c.Unregister()

@@ -14,6 +14,7 @@ import (
 
 	"github.com/streamd/streamd/internal/broker/faultfs"
 	"github.com/streamd/streamd/internal/broker/store"
+	"github.com/streamd/streamd/internal/bubbletest"
 )
 
 // counted counts which of its files are open.
@@ -61,7 +62,7 @@ func (f countedFile) Close() error {
 // TestSegments_removedAreClosed, or the disk would not have their space back.
 func TestSegments_removedAreClosed(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		fs := &counted{FS: vfs.NewMem(), open: map[string]int{}}
 		s := open(t, store.Options{FS: fs, Flush: store.FlushAsync, SegmentBytes: 10_000})
 		for range 50 {
@@ -295,7 +296,7 @@ func TestCrash_twice(t *testing.T) {
 // TestSegments_thatWereNotSynchronized because another one could not be are not taken for being on the disk when the store is open again.
 func TestSegments_thatWereNotSynchronized(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		mem := vfs.NewCrashableMem()
 		fs := faultfs.New(mem)
 		s := open(t, store.Options{FS: fs, Flush: store.FlushAsync, FlushInterval: time.Hour, MemTableBytes: 64 << 10, SegmentBytes: 10_000})
@@ -321,7 +322,7 @@ func TestSegments_thatWereNotSynchronized(t *testing.T) {
 // TestSegments_writingAnewFails on a full disk, and leaves the disk as it was.
 func TestSegments_writingAnewFails(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		fs := faultfs.New(vfs.NewMem())
 		s := open(t, store.Options{FS: fs, Flush: store.FlushAsync})
 		put(t, s, "T", record(t, "T", "0", 0))

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -18,6 +17,7 @@ import (
 
 	"github.com/streamd/streamd/internal/broker/faultfs"
 	"github.com/streamd/streamd/internal/broker/store"
+	"github.com/streamd/streamd/internal/bubbletest"
 )
 
 // files lists the files of a store by the end of their names.
@@ -147,7 +147,7 @@ func TestSegments_readsMeetTheirLimits(t *testing.T) {
 // TestSegments_goWithTheirMessages, and not before: those that wait, and what expires only later, keep theirs.
 func TestSegments_goWithTheirMessages(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		fs := vfs.NewCrashableMem()
 		o := store.Options{FS: fs, Flush: store.FlushAsync, FlushInterval: 24 * time.Hour, SegmentBytes: 10_000, RetainAge: time.Hour}
 		s := open(t, o)
@@ -211,7 +211,7 @@ func TestSegments_goWithTheirMessages(t *testing.T) {
 // TestSegments_ofADeletedTopic go without any limit of age or size.
 func TestSegments_ofADeletedTopic(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		fs := vfs.NewMem()
 		s := open(t, store.Options{FS: fs, Flush: store.FlushAsync, SegmentBytes: 10_000})
 		for range 30 {
@@ -419,7 +419,7 @@ func formatOf(t *testing.T, fs vfs.FS) byte {
 // the failed one was of is not.
 func TestSegments_thatCouldNotBeSynchronized(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		fs := faultfs.New(vfs.NewMem())
 		s := open(t, store.Options{FS: fs, Flush: store.FlushAsync})
 		put(t, s, "T", record(t, "T", "0", 0))

@@ -3,10 +3,10 @@ package store_test
 import (
 	"fmt"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/streamd/streamd/internal/broker/store"
+	"github.com/streamd/streamd/internal/bubbletest"
 )
 
 var limits = store.Limits{Messages: 4, Bytes: 1 << 20, Scan: 8}
@@ -59,7 +59,7 @@ func TestRead_firstMessageAlwaysFits(t *testing.T) {
 
 func TestAppend_stampsPlaceAndTime(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		s := open(t, store.Options{})
 		positions := fill(t, s, "T", 3)
 		for i, p := range positions {
@@ -140,7 +140,7 @@ func TestSlices_stayValid(t *testing.T) {
 
 func TestSearch_byStoreTime(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		s := open(t, store.Options{})
 		start := time.Now().UnixMilli()
 		for range 3 { // Two messages a second: at 0, 1000, 2000 ms.

@@ -7,10 +7,11 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/streamd/streamd/internal/bubbletest"
 )
 
 // slow makes operations on files with a part in their names take a while.
@@ -110,7 +111,7 @@ func TestSyncLogs_oneAfterTheOther(t *testing.T) {
 // TestRetain_looksAnewAfterAFailure: what was seen to be gone may not have been on the disk.
 func TestRetain_looksAnewAfterAFailure(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		s := segmented(t, 3)
 		s.retain()
 		for _, segment := range s.segments.spans(math.MaxInt64) {
@@ -131,7 +132,7 @@ func TestRetain_looksAnewAfterAFailure(t *testing.T) {
 // TestRetain_isNotByWhatWasBeforeAFailure: other messages may have the offsets.
 func TestRetain_isNotByWhatWasBeforeAFailure(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		s := segmented(t, 3)
 		s.options.RetainAge = time.Minute
 		before := s.Mark()
@@ -150,7 +151,7 @@ func TestRetain_isNotByWhatWasBeforeAFailure(t *testing.T) {
 // the one before.
 func TestEmptySegments_endWithWhatIsStored(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		s := segmented(t, 1)
 		expired := make(chan error, 1)
 		s.Expire("T", 0, 1, func(err error) { expired <- err })

@@ -3,11 +3,12 @@ package store
 import (
 	"slices"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/streamd/streamd/internal/bubbletest"
 )
 
 // keysOf counts what a store has by the first byte of its keys.
@@ -144,7 +145,7 @@ func TestScheduled_endedTwice(t *testing.T) {
 // TestClock_countsSleep of the machine, which the monotonic clock leaves out, and never goes back.
 func TestClock_countsSleep(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) { // Nothing but sleep takes time here.
+	bubbletest.Run(t, func(t *testing.T) { // Nothing but sleep takes time here.
 		slept := 5 * time.Hour
 		c := newClock(func() time.Duration { return slept })
 		start := c.now()

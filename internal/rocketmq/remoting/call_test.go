@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/streamd/streamd/internal/bubbletest"
 	"github.com/streamd/streamd/internal/rocketmq/wire"
 )
 
@@ -63,7 +64,7 @@ func TestAnswersNobodyWaitsForAreDropped(t *testing.T) {
 }
 
 func TestTimeoutFreesTheEntryAndLateAnswersConfuseNobody(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		c, peer := connect(t, Config{})
 		go func() {
 			var late []*wire.Command
@@ -95,7 +96,7 @@ func TestTimeoutFreesTheEntryAndLateAnswersConfuseNobody(t *testing.T) {
 }
 
 func TestCallWithoutDeadlineEnds(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		c, peer := connect(t, Config{CallTimeout: 2 * time.Second})
 		go peer.swallow()
 		start := time.Now()
@@ -107,7 +108,7 @@ func TestCallWithoutDeadlineEnds(t *testing.T) {
 }
 
 func TestCanceledBeforeWrittenIsNotSent(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		c, peer := connect(t, Config{})
 		first := make(chan error, 1)
 		go func() {
@@ -140,7 +141,7 @@ func TestCanceledBeforeWrittenIsNotSent(t *testing.T) {
 }
 
 func TestOutstandingRequestsAreBounded(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		c, peer := connect(t, Config{MaxOutstanding: 2})
 		go peer.swallow()
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
@@ -177,7 +178,7 @@ func TestOutstandingRequestsAreBounded(t *testing.T) {
 }
 
 func TestFramesThatGatherGoOutTogether(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		c, peer := connect(t, Config{})
 		const n = 100
 		for range n {
@@ -200,7 +201,7 @@ func TestFramesThatGatherGoOutTogether(t *testing.T) {
 }
 
 func TestWaitingBytesAreBounded(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		c, _ := connect(t, Config{MaxUnwritten: 4096})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
@@ -253,7 +254,7 @@ func TestSignFailureSendsNothing(t *testing.T) {
 
 // Numbers wrap around after four thousand million requests, past those that are still out.
 func TestNumbersWrapAround(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		c, peer := connect(t, Config{})
 		held := make(chan *wire.Command, 1)
 		go func() {

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/streamd/streamd/internal/bubbletest"
 	"github.com/streamd/streamd/internal/rocketmq/wire"
 )
 
@@ -86,7 +87,7 @@ func TestPeerThatSpokeAndLeft(t *testing.T) {
 }
 
 func TestCloseFailsAllWaiters(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		c, peer := connect(t, Config{})
 		go peer.swallow()
 		errs := make(chan error, 10)
@@ -150,7 +151,7 @@ func TestReleasedBuffersAreUsedAgain(t *testing.T) {
 }
 
 func TestSilentPeerIsFoundOut(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		c, peer := connect(t, Config{Probe: func() *wire.Command { return ping("probe") }})
 		go peer.swallow()
 		start := time.Now()
@@ -164,7 +165,7 @@ func TestSilentPeerIsFoundOut(t *testing.T) {
 }
 
 func TestTimeoutInSilenceIsProbedAtOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		c, peer := connect(t, Config{Probe: func() *wire.Command { return ping("probe") }})
 		go peer.swallow()
 		start := time.Now()
@@ -180,7 +181,7 @@ func TestTimeoutInSilenceIsProbedAtOnce(t *testing.T) {
 }
 
 func TestSlowPeerIsNotClosed(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		c, peer := connect(t, Config{Probe: func() *wire.Command { return ping("probe") }})
 		go func() {
 			for cmd := peer.next(); cmd != nil; cmd = peer.next() {
@@ -201,7 +202,7 @@ func TestSlowPeerIsNotClosed(t *testing.T) {
 }
 
 func TestPeerThatDoesNotReadIsClosed(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		c, _ := connect(t, Config{WriteTimeout: 4 * time.Second})
 		start := time.Now()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -215,7 +216,7 @@ func TestPeerThatDoesNotReadIsClosed(t *testing.T) {
 }
 
 func TestIdleConnectionIsClosed(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		c, peer := connect(t, Config{})
 		go peer.echo()
 		mustCall(t.Context(), t, c, "x")
@@ -228,7 +229,7 @@ func TestIdleConnectionIsClosed(t *testing.T) {
 }
 
 func TestDrainLetsTheOutstandingFinish(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		c, peer := connect(t, Config{})
 		result := make(chan error, 1)
 		go func() {
@@ -261,7 +262,7 @@ func TestDialFailureNamesTheAddress(t *testing.T) {
 
 // What is out on a connection that drains may take its time, as long as the peer lives.
 func TestDrainingConnectionOfALivePeerIsNotTakenForSilent(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		c, peer := connect(t, Config{Probe: func() *wire.Command { return ping("probe") }})
 		held := make(chan *wire.Command, 1)
 		go func() {
@@ -292,7 +293,7 @@ func TestDrainingConnectionOfALivePeerIsNotTakenForSilent(t *testing.T) {
 
 // One that does not live is found out there too.
 func TestDrainingConnectionOfASilentPeerEnds(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		c, peer := connect(t, Config{Probe: func() *wire.Command { return ping("probe") }})
 		go peer.swallow()
 		outcomes, _ := hold(t, c, "long poll", time.Hour)

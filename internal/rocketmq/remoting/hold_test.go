@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/streamd/streamd/internal/bubbletest"
 	"github.com/streamd/streamd/internal/rocketmq/wire"
 )
 
@@ -50,7 +51,7 @@ func once(t *testing.T, c *Conn, outcomes chan heldOutcome) heldOutcome {
 }
 
 func TestHeldRequestIsAnswered(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		c, peer := connect(t, Config{})
 		go peer.echo()
 		outcomes, cancel := hold(t, c, "one", time.Minute)
@@ -67,7 +68,7 @@ func TestHeldRequestIsAnswered(t *testing.T) {
 }
 
 func TestHeldRequestTimesOutToTheSecond(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		c, peer := connect(t, Config{})
 		go peer.swallow()
 		outcomes, _ := hold(t, c, "x", 5*time.Second)
@@ -84,7 +85,7 @@ func TestHeldRequestTimesOutToTheSecond(t *testing.T) {
 }
 
 func TestHeldRequestIsCanceled(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		c, peer := connect(t, Config{})
 		requests := make(chan *wire.Command, 1)
 		go func() {
@@ -107,7 +108,7 @@ func TestHeldRequestIsCanceled(t *testing.T) {
 }
 
 func TestHeldRequestsEndWithTheConnection(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		c, peer := connect(t, Config{})
 		go peer.swallow()
 		first, _ := hold(t, c, "x", time.Minute)
@@ -127,7 +128,7 @@ func TestHeldRequestsEndWithTheConnection(t *testing.T) {
 
 // A caller that must not wait is told that it would have to.
 func TestHeldRequestDoesNotWaitToBeWritten(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		c, _ := connect(t, Config{MaxUnwritten: 1024})
 		var queued []chan heldOutcome
 		for range 2 { // the writer has the first, the second waits in the outbox

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/streamd/streamd/internal/bubbletest"
 	"github.com/streamd/streamd/internal/rocketmq/wire"
 )
 
@@ -65,7 +66,7 @@ func TestOnewayRequestsAreNotAnswered(t *testing.T) {
 }
 
 func TestHandlersAreBoundedAndDoNotBlockAnswers(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		c, peer := connect(t, Config{MaxHandlers: 2, Handle: func(ctx context.Context, _ *wire.Command) *wire.Command {
 			<-ctx.Done() // until the connection ends
 			return nil

@@ -7,10 +7,12 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/streamd/streamd/internal/bubbletest"
 )
 
 func TestBudgetServesInLineAndNeverLeaks(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		process := NewBudget("the process", 100, nil)
 		b := NewBudget("stream a", 60, process)
 		ctx := t.Context()
@@ -55,7 +57,7 @@ func TestBudgetLetsTheOversizedPass(t *testing.T) {
 }
 
 func TestBudgetWaitsForTheProcess(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		process := NewBudget("the process", 10, nil)
 		a, b := NewBudget("a", 100, process), NewBudget("b", 100, process)
 		if err := a.Acquire(t.Context(), 10); err != nil {

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/streamd/streamd/internal/bubbletest"
 	"github.com/streamd/streamd/internal/rocketmq"
 	"github.com/streamd/streamd/internal/rocketmq/wire"
 	"github.com/streamd/streamd/sdk"
@@ -150,7 +151,7 @@ func (o *lookout) end(w *Worker) {
 // sleep. What came due in between is done then, and not when something else happens.
 func TestWhatComesDueWhileAWorkerLooksIsDone(t *testing.T) {
 	for i := range 24 {
-		synctest.Test(t, func(t *testing.T) {
+		bubbletest.Run(t, func(t *testing.T) {
 			o := newLookout(t)
 			o.refusing = true
 			o.now = func() time.Time { // each look at the clock takes a millisecond
@@ -180,7 +181,7 @@ func TestWhatComesDueWhileAWorkerLooksIsDone(t *testing.T) {
 // Messages are settled between a worker's look at its window, which is full, and the moment when it says of how many it
 // wants to be told: there is room, and it pulls.
 func TestWhatIsSettledWhileAWorkerLooksIsSeen(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		o := newLookout(t)
 		s := &Settings{DrainLimit: time.Minute, CommitEvery: 24 * time.Hour, CommitCount: 1000, Limits: Limits{Messages: 3, Bytes: 1 << 20, Span: 100}}
 		w := o.worker(s)

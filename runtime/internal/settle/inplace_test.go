@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/streamd/streamd/internal/bubbletest"
 	"github.com/streamd/streamd/internal/frame"
 	"github.com/streamd/streamd/internal/rocketmq"
 	"github.com/streamd/streamd/internal/rocketmq/wire"
@@ -161,7 +162,7 @@ func pass(d time.Duration) {
 // A head is tried 1 + 2 times, then goes to the dead letters by 310: through the retry topic, which makes them. Only then is
 // its strand told.
 func TestHeadIsTriedInPlaceThenDeadLettered(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		r := newInPlaceRig(t)
 		r.answer = func(d *queue.Delivery) {
 			d.Own.Sent(1)
@@ -195,7 +196,7 @@ func TestHeadIsTriedInPlaceThenDeadLettered(t *testing.T) {
 
 // A hand-over does not wait for the pause of a head: it is dropped unsettled, for the next owner.
 func TestReleaseDoesNotWaitForAHead(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		r := newInPlaceRig(t)
 		r.answer = func(*queue.Delivery) { t.Error("tried again after the release") }
 		r.policy.OnExhausted, r.policy.MaxRetries = ExhaustedBlock, 0
