@@ -258,17 +258,20 @@ func TestAboveTheEndWithoutATimeHolds(t *testing.T) {
 func TestServerSideReset(t *testing.T) {
 	for _, to := range []int64{100, 4900} {
 		bubbletest.Run(t, func(t *testing.T) {
-			r := newRig(t, 1, func(context.Context, clustertest.Record) clustertest.Answer {
+			reset := make(chan struct{})
+			r := newRig(t, 1, func(_ context.Context, rec clustertest.Record) clustertest.Answer {
+				if rec.Offset >= 1000 { // far enough for both, and far from the end: a pull that waits there would see it late
+					<-reset
+				}
 				nap(20 * time.Millisecond)
 				return clustertest.Answer{}
 			})
 			q := clustertest.Queue(topicName, 0)
 			r.cluster.Fill(q, 5000)
 			e := r.start(r.config("c1"))
-			for len(r.handler.Handled()) < 1000 { // far enough for both, and far from the end: a pull that waits there would see it late
-				nap(20 * time.Millisecond)
-			}
+			wait(5 * time.Second)
 			r.cluster.Reset(group, q, to)
+			close(reset)
 			wait(20 * time.Second)
 			r.committedAll(1)
 			seen := map[uint64]int{}

@@ -55,7 +55,7 @@ func (w *Worker) pullIfRoom(now time.Time) {
 
 // commitIfDue sends a commit when one is owed and none is on its way.
 func (w *Worker) commitIfDue(now time.Time) {
-	if w.committing || w.own == nil || now.Before(w.commitAfter) {
+	if w.committing || w.own == nil || w.resetWaits || now.Before(w.commitAfter) {
 		return
 	}
 	s := w.cfg.Settings()
@@ -87,14 +87,16 @@ func (w *Worker) noteSettled(settled uint64, now time.Time) {
 // recommit is how often an unchanged offset is stored again: a broker that restarts may have forgotten the last one.
 const recommit = 30 * time.Second
 
-// advanceDrain waits for what is at handlers, then for the last commit, then releases.
+// advanceDrain waits for what is at handlers, and for the pull that was given up, which may bring a reset; then for the last
+// commit, then releases.
 func (w *Worker) advanceDrain(now time.Time) {
 	if w.own == nil {
 		w.setPhase(PhaseReleased)
 		return
 	}
 	f := w.own.facts(false)
-	if !w.final && (f.active == 0 && !w.haunted() || !now.Before(w.drainUntil)) {
+	drained := f.active == 0 && !w.haunted() || !now.Before(w.drainUntil)
+	if !w.final && drained && (!w.pulling || !now.Before(w.drainUntil.Add(givenUpLimit))) {
 		w.final = true
 		w.cutOff()
 		w.commitUntil = now.Add(lastCommitLimit)
@@ -103,6 +105,9 @@ func (w *Worker) advanceDrain(now time.Time) {
 	case w.committing:
 	case !w.final:
 		w.commitIfDue(now)
+	case w.resetWaits:
+		w.leaveReset()
+		w.setPhase(PhaseReleased)
 	case w.taken && (f.safe != w.committed || w.force):
 		w.commitFailed = fmt.Errorf("committing %s: %w", w.cfg.Queue, errTaken)
 		w.setPhase(PhaseReleased)
@@ -114,6 +119,9 @@ func (w *Worker) advanceDrain(now time.Time) {
 		w.commit(f.safe)
 	}
 }
+
+// givenUpLimit is how long a drain that is over waits for the pull that was given up, which ends at once.
+const givenUpLimit = time.Second
 
 // errTaken ends a drain without its last commit.
 var errTaken = errors.New("another client has got the queue's lock and may have moved its position; what was settled last is delivered again")
@@ -138,6 +146,7 @@ func (w *Worker) arm(now time.Time, seen uint64) {
 		at(w.lostUntil)
 	}
 	at(w.drainUntil)
+	at(w.drainUntil.Add(givenUpLimit))
 	at(w.commitUntil)
 	at(w.commitAfter)
 	if w.own != nil {

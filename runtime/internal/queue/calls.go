@@ -228,12 +228,56 @@ func (w *Worker) meetReset(now time.Time) {
 		w.notBefore = now.Add(flowPause)
 		w.setPhase(PhaseStarting)
 	case PhaseDraining:
-		w.force = false
-		w.committed = w.own.facts(false).safe
+		w.leaveReset()
 	default:
 		w.resetWaits = true
 		w.stopPull() // one that is held is not woken by a reset (vectors/README.md 5.13)
 		w.commitAfter = now.Add(w.cfg.Settings().CommitEvery)
+	}
+}
+
+// leaveReset leaves a reset to the next owner: nothing is committed over the position that the broker keeps.
+func (w *Worker) leaveReset() {
+	w.force, w.resetWaits = false, false
+	w.committed = w.own.facts(false).safe
+}
+
+// lookForReset asks for the stored offset when a pull did not bring the reset that had waited for it: its answer was lost, or it
+// went to a replica. The broker tells a reset once, but keeps its position while nothing is committed over it
+// (ConsumerOffsetManager.assignResetOffset); so nothing is, from the refused commit until this is answered.
+func (w *Worker) lookForReset() {
+	w.looking, w.resetWaits = true, true
+	epoch := w.epoch
+	w.call(w.callCtx, func(ctx context.Context) event {
+		ctx, cancel := context.WithTimeout(ctx, callLimit)
+		defer cancel()
+		r := resetKept{epoch: epoch}
+		r.offset, r.stored, r.err = w.cfg.Broker.Committed(ctx, w.cfg.Group, w.cfg.Queue)
+		return r
+	})
+}
+
+// resetKept is the answer to lookForReset.
+type resetKept struct {
+	epoch  uint64
+	offset int64
+	stored bool
+	err    error
+}
+
+func (r resetKept) apply(w *Worker) {
+	if w.phase != PhaseRunning || r.epoch != w.epoch {
+		return
+	}
+	w.looking = false
+	if r.err != nil {
+		w.failed(HoldBroker, fmt.Errorf("asking for the offset to which %s was reset: %w", w.cfg.Queue, r.err)) // the next pull asks again
+		return
+	}
+	w.resetWaits = false
+	if r.stored && r.offset != w.committed {
+		w.cfg.Logger.Info("offset reset; the broker's word of it was lost", "queue", w.cfg.Queue.String(), "to", r.offset)
+		w.reset(r.offset)
 	}
 }
 
@@ -271,8 +315,7 @@ func (w *Worker) repair(requested int64, res *rocketmq.PullResult) {
 	switch action {
 	case RepairReset:
 		log.Info("offset reset", "to", offset)
-		w.count(func(n *Counters) { n.Resets++ })
-		w.rebase(offset)
+		w.reset(offset)
 	case RepairExpired:
 		log.Error("messages expired before they were read", "expired", expired)
 		w.count(func(n *Counters) { n.Expired += uint64(expired) })

@@ -73,6 +73,10 @@ func (p *pulled) apply(w *Worker) {
 	w.pullStop()
 	w.count(func(n *Counters) { n.Pulls++ })
 	switch {
+	case p.own == w.own && p.res != nil && p.res.Reset && (w.phase == PhaseRunning || w.phase == PhaseDraining):
+		w.notePull(p.res)
+		w.repair(p.requested, p.res) // also when it was given up: the broker tells it once
+		p.discard(w)
 	case stopped, p.own != w.own, w.phase != PhaseRunning:
 		p.discard(w)
 	case errors.Is(p.err, rocketmq.ErrPullAgain):
@@ -85,8 +89,12 @@ func (p *pulled) apply(w *Worker) {
 		}
 		w.failed(HoldBroker, p.err) // the client says from where it pulled
 	default:
+		missed := w.resetWaits
 		w.notePull(p.res)
 		w.take(p)
+		if missed && w.own == p.own && w.phase == PhaseRunning {
+			w.lookForReset()
+		}
 	}
 }
 

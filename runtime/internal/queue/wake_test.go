@@ -26,7 +26,10 @@ type lookout struct {
 	asked    int // for the committed offset
 	refusing bool
 	stored   int64
-	pulls    []int64 // offsets
+	commits  []int64
+	reset    bool                                 // commits are refused: a reset waits
+	canceled func() (*rocketmq.PullResult, error) // what a pull that is given up is answered; nil = canceled
+	pulls    []int64                              // offsets
 	pending  func(*rocketmq.PullResult, error)
 	offered  []*Delivery
 	now      func() time.Time
@@ -57,7 +60,10 @@ func (o *lookout) Committed(context.Context, string, sdk.Queue) (int64, bool, er
 func (o *lookout) Commit(_ context.Context, _ string, _ sdk.Queue, offset int64) (bool, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.stored = offset
+	if o.reset {
+		return true, nil
+	}
+	o.stored, o.commits = offset, append(o.commits, offset)
 	return false, nil
 }
 
@@ -75,10 +81,14 @@ func (o *lookout) StartPull(req *rocketmq.PullRequest, done func(*rocketmq.PullR
 	o.pulls, o.pending = append(o.pulls, req.Offset), done
 	return func() {
 		o.mu.Lock()
-		done := o.pending
+		done, canceled := o.pending, o.canceled
 		o.pending = nil
 		o.mu.Unlock()
-		if done != nil {
+		switch {
+		case done == nil:
+		case canceled != nil:
+			done(canceled())
+		default:
 			done(nil, context.Canceled)
 		}
 	}, true
