@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -215,6 +216,43 @@ func TestFreeze_isReplaced(t *testing.T) {
 	}
 	lost, _ = again.lost()
 	contains(t, lost.Text, "no sign of life")
+}
+
+// A process that has no processor is not taken for a frozen one while that lasts.
+func TestFreeze_isNotSeenInWhatIsStarved(t *testing.T) {
+	t.Parallel()
+	var starving atomic.Bool
+	starving.Store(true)
+	start, looks := time.Now(), make(chan struct{}, 100)
+	b := newBench(t, func(c *pluginhost.Config) {
+		c.Timing.HealthDeadline, c.Timing.Health, c.Timing.Misses = 100*time.Millisecond, 100*time.Millisecond, 3
+		c.CPUWaits = func(pid int) map[int]time.Duration {
+			if pid == os.Getpid() || !starving.Load() {
+				return map[int]time.Duration{1: time.Hour}
+			}
+			looks <- struct{}{}
+			return map[int]time.Duration{1: time.Since(start)}
+		}
+	})
+	b.apply(spec(t, "acme", "ok"))
+	l := b.open(laneSpec("acme"))
+	l.until(frame.EventCredit)
+	if err := syscall.Kill(l.Info().PID, syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	for range 12 {
+		select {
+		case <-looks:
+		case <-time.After(patience):
+			t.Fatal("the process was replaced while it waited for a processor")
+		}
+	}
+	starving.Store(false)
+	lost, _ := l.lost()
+	contains(t, lost.Text, "no sign of life", "did not count, for want of a processor")
+	if !b.logs.has("there is no processor for it") {
+		t.Error("the log does not say why the process is given more time")
+	}
 }
 
 // A record that is never answered: the process is replaced after deadline and grace, and its stacks are in the error.

@@ -3,6 +3,7 @@ package pluginhost
 import (
 	"context"
 	"fmt"
+	"os"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -17,7 +18,7 @@ import (
 func (g *generation) supervise() {
 	ticker := time.NewTicker(g.host.timing.Health)
 	defer ticker.Stop()
-	misses := 0
+	quiet := silence{limit: g.host.timing.Misses, waits: g.host.waits, pids: []int{g.pid(), os.Getpid()}}
 	for {
 		select {
 		case <-ticker.C:
@@ -29,12 +30,17 @@ func (g *generation) supervise() {
 			return
 		}
 		if g.alive() {
-			misses = 0
+			quiet.heard()
 			continue
 		}
-		if misses++; misses >= g.host.timing.Misses {
-			g.replace(frame.CauseHang, fmt.Sprintf("it gave no sign of life for %s: %d health checks without an answer and no frame",
-				g.host.now().Sub(time.Unix(0, g.lastFrame.Load())).Round(100*time.Millisecond), misses))
+		over, starved := quiet.miss(g.host.now())
+		if starved {
+			g.logger.Warn("plugin gives no sign of life, and there is no processor for it or for streamd: it is given more time; the machine has more to do than it can",
+				"pid", g.pid())
+		}
+		if over {
+			g.replace(frame.CauseHang, fmt.Sprintf("it gave no sign of life for %s: %s",
+				g.host.now().Sub(time.Unix(0, g.lastFrame.Load())).Round(100*time.Millisecond), &quiet))
 			return
 		}
 	}

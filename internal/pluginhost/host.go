@@ -33,6 +33,8 @@ type Config struct {
 	// TimeoutName is where people set a plugin's StartTimeout, for errors; "" = start_timeout.
 	TimeoutName string
 	Clock       func() time.Time // nil = time.Now
+	// CPUWaits tells how long the threads of a process have waited for a processor; nil = process.CPUWaits.
+	CPUWaits func(pid int) map[int]time.Duration
 	// Described is told what a process offers, before it gets a handler's config or a message; nil = nobody. It must not
 	// block or call the host.
 	Described func(plugin string, about *pluginv1.DescribeResponse)
@@ -104,6 +106,7 @@ type Host struct {
 	limiter  memlimit.Limiter
 
 	described   func(plugin string, about *pluginv1.DescribeResponse)
+	waits       func(pid int) map[int]time.Duration
 	timeoutName string
 	clean       func(string) string // takes secrets out of a text; nil = nothing
 
@@ -146,7 +149,10 @@ func New(c Config) (*Host, error) {
 		spawner: process.NewSpawner(), changed: newNotifier(), quit: make(chan struct{}), described: c.Described, timeoutName: cmp.Or(c.TimeoutName, "start_timeout"),
 		plugins: map[string]*plugin{}, handlers: map[string]HandlerSpec{},
 	}
-	h.clean = c.Redact
+	h.clean, h.waits = c.Redact, c.CPUWaits
+	if h.waits == nil {
+		h.waits = process.CPUWaits
+	}
 	if h.now == nil {
 		h.now = time.Now
 	}
