@@ -159,7 +159,7 @@ func (p *player) send(e recorded) {
 	}
 	conn.write(p.t, c)
 	switch c.RequestCode() {
-	case wire.ReqPullMessage, wire.ReqLitePullMessage, wire.ReqGetConsumerRunningInfo, wire.ReqConsumeDirectly, wire.ReqGetConsumerStatus,
+	case wire.ReqGetConsumerRunningInfo, wire.ReqConsumeDirectly, wire.ReqGetConsumerStatus,
 		wire.ReqSendReplyMessage, wire.ReqSendReplyMessageV2: // these wait for somebody
 	default:
 		p.settle(conn)
