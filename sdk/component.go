@@ -53,26 +53,25 @@ func Configured[C, T any](name string, build func(context.Context, C, Env) (T, e
 	}
 	return Spec{
 		Name: name, Schema: schema,
-		New: func(ctx context.Context, config []byte, env Env) (any, []Diagnostic) {
+		New: func(ctx context.Context, config []byte, env Env) (instance any, found []Diagnostic) {
+			defer recovered(&instance, &found)
 			var c C
 			if diagnostics := decodeConfig(config, reflect.ValueOf(&c).Elem()); len(diagnostics) > 0 {
 				return nil, diagnostics
 			}
-			instance, err := buildSafely(ctx, build, c, env)
+			built, err := build(ctx, c, env)
 			if err != nil {
 				return nil, diagnosticsOf("", err)
 			}
-			return instance, nil
+			return built, nil
 		},
 	}
 }
 
-// buildSafely turns a panic of the author's constructor into an error: it must not end the other instances.
-func buildSafely[C, T any](ctx context.Context, build func(context.Context, C, Env) (T, error), c C, env Env) (t T, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("the component panicked while it was built: %v\n%s", p, debug.Stack())
-		}
-	}()
-	return build(ctx, c, env)
+// recovered turns a panic of the author's constructor, or of what his config has of methods, into a diagnostic: it must not
+// end the other instances.
+func recovered(instance *any, found *[]Diagnostic) {
+	if p := recover(); p != nil {
+		*instance, *found = nil, []Diagnostic{{Severity: SeverityError, Text: fmt.Sprintf("the component panicked while it was built: %v\n%s", p, debug.Stack())}}
+	}
 }

@@ -59,14 +59,25 @@ type fieldError struct {
 	err     error
 }
 
-func (e *fieldError) Error() string { return e.err.Error() }
+func (e *fieldError) Error() string { return textOf(e.err) }
 func (e *fieldError) Unwrap() error { return e.err }
 
 // At says which part of the config an error of Validate or of a constructor is about: a JSON pointer such as "/limits/max".
-func At(pointer string, err error) error { return &fieldError{pointer: pointer, err: err} }
+// At of nil is nil.
+func At(pointer string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &fieldError{pointer: pointer, err: err}
+}
 
-// diagnosticsOf takes joined errors apart.
-func diagnosticsOf(pointer string, err error) []Diagnostic {
+// diagnosticsOf takes joined errors apart. One that panics when it is looked at is a diagnostic like the others.
+func diagnosticsOf(pointer string, err error) (found []Diagnostic) {
+	defer func() {
+		if p := recover(); p != nil {
+			found = []Diagnostic{{Severity: SeverityError, Pointer: pointer, Text: unreadable(err, p)}}
+		}
+	}()
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		var all []Diagnostic
 		for _, e := range joined.Unwrap() {
@@ -77,7 +88,27 @@ func diagnosticsOf(pointer string, err error) []Diagnostic {
 	if at, ok := errors.AsType[*fieldError](err); ok {
 		pointer = at.pointer
 	}
-	return []Diagnostic{{Severity: SeverityError, Pointer: pointer, Text: err.Error()}}
+	return []Diagnostic{{Severity: SeverityError, Pointer: pointer, Text: textOf(err)}}
+}
+
+// textOf reads an author's error. That runs code of the author's, as an Error method on a nil pointer that was returned as an
+// error, and must not end the process.
+func textOf(err error) (text string) {
+	defer func() {
+		if p := recover(); p != nil {
+			text = unreadable(err, p)
+		}
+	}()
+	return err.Error()
+}
+
+// unreadable stands for an error that panicked with p when it was read.
+func unreadable(err error, p any) string {
+	text := fmt.Sprintf("an error of type %T panicked when it was read: %v", err, p)
+	if v := reflect.ValueOf(err); v.Kind() == reflect.Pointer && v.IsNil() {
+		text += "; it is a nil pointer, which as an error is not nil: where nothing is wrong, return nil itself"
+	}
+	return text
 }
 
 // value fills v from one JSON value.
@@ -292,7 +323,7 @@ func (d *decoder) text(pointer string, value any, v reflect.Value) {
 		return
 	}
 	if err := v.Addr().Interface().(encoding.TextUnmarshaler).UnmarshalText([]byte(s)); err != nil {
-		d.fail(pointer, err.Error(), "")
+		d.fail(pointer, textOf(err), "")
 	}
 }
 
@@ -303,7 +334,7 @@ func (d *decoder) own(pointer string, value any, v reflect.Value) {
 		err = v.Addr().Interface().(json.Unmarshaler).UnmarshalJSON(raw)
 	}
 	if err != nil {
-		d.fail(pointer, err.Error(), "")
+		d.fail(pointer, textOf(err), "")
 	}
 }
 
