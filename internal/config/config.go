@@ -22,6 +22,8 @@ type Config struct {
 	Health          Health            `yaml:"health" doc:"The listener for probes: /livez and /readyz."`
 	Log             Log               `yaml:"log" doc:"Logs on standard error."`
 	Telemetry       Telemetry         `yaml:"telemetry" doc:"Traces, and the name that streamd gives itself in them. The OTEL_ environment variables win over these keys."`
+
+	Written Entry `yaml:"-"`
 }
 
 // Admin is the listener for people and scrapers on this machine.
@@ -70,6 +72,8 @@ type Broker struct {
 	HeartbeatV2 bool        `yaml:"heartbeat_v2" default:"false" doc:"Leaves the subscriptions out of heartbeats that only repeat them, where a broker says that it knows how (5.1.3), as useHeartbeatV2 of Java's clients. For groups of many topics."`
 	TLS         *ClientTLS  `yaml:"tls" doc:"Speaks TLS to name servers and brokers. {} trusts the authorities of the system. The files are read at each connection, so renewed ones need no restart."`
 	Embedded    *Embedded   `yaml:"embedded" doc:"Starts a broker with its name server in this process, in the place of name_servers. See docs/embedded-broker.md."`
+
+	Written Entry `yaml:"-"`
 }
 
 // Plugin is a binary.
@@ -84,6 +88,8 @@ type Plugin struct {
 	Limits    Limits            `yaml:"limits" doc:"What the process may use."`
 
 	StartTimeout time.Duration `yaml:"start_timeout" default:"10s" min:"100ms" max:"10m" doc:"How long a process may take from its start to its handshake. A JVM may need a minute."`
+
+	Written Entry `yaml:"-"`
 }
 
 // Limits bounds one plugin process.

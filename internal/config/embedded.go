@@ -27,6 +27,8 @@ type Embedded struct {
 	Dev bool `yaml:"-"`
 	// Flags says that streamd broker made it of its flags.
 	Flags bool `yaml:"-"`
+
+	Written Entry `yaml:"-"`
 }
 
 // Key is what people write to set a key: that of brokers[].embedded, or the flag of streamd broker.

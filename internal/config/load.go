@@ -221,6 +221,16 @@ func decode(root *node) (*Config, error) {
 	if err := root.yaml().Decode(cfg); err != nil {
 		return nil, fmt.Errorf("decoding a checked configuration: %w", err)
 	}
+	cfg.Written = Entry{root}
+	for i, b := range root.list("brokers") {
+		cfg.Brokers[i].Written = Entry{b}
+		if e := b.get("embedded"); e != nil && cfg.Brokers[i].Embedded != nil {
+			cfg.Brokers[i].Embedded.Written = Entry{e}
+		}
+	}
+	for i, p := range root.list("plugins") {
+		cfg.Plugins[i].Written = Entry{p}
+	}
 	for i, h := range root.list("handlers") {
 		cfg.Handlers[i].Config = newRaw(h.get("config"), h, &problems{})
 	}

@@ -33,7 +33,7 @@ func RunBroker(ctx context.Context, o BrokerOptions) error {
 	if err != nil {
 		return err
 	}
-	b, err := startEmbedded(ctx, o.Broker, nil, logging.Logger)
+	b, err := startEmbedded(ctx, o.Broker, "", nil, logging.Logger)
 	if err != nil {
 		return fmt.Errorf("starting the broker: %w", err)
 	}

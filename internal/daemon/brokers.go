@@ -50,8 +50,8 @@ func clientID(memberName string, attributes map[string]string) (string, error) {
 func (b *brokers) add(ctx context.Context, c *config.Config) error {
 	for i := range c.Brokers {
 		entry := &c.Brokers[i]
-		if err := b.addEmbedded(ctx, entry, c.TopicsOf(entry.Name)); err != nil {
-			return fmt.Errorf("broker %s: %w", entry.Name, err)
+		if err := b.addEmbedded(ctx, c, entry); err != nil {
+			return err // says which broker
 		}
 		if b.clients[entry.Name] != nil {
 			continue
@@ -64,13 +64,56 @@ func (b *brokers) add(ctx context.Context, c *config.Config) error {
 		if err != nil {
 			return err // says which broker
 		}
-		b.trusts[entry.Name] = proof
 		cc.NameServers, cc.ClientID = b.servers(entry), id
 		if err := b.connect(ctx, entry.Name, cc); err != nil {
 			return fmt.Errorf("broker %s: %w", entry.Name, err)
 		}
+		b.trusts[entry.Name] = proof
 	}
 	return nil
+}
+
+// settle gives the brokers that ran before what c changes of them: the keys they are signed to with, from the next request on,
+// and the topics of embedded ones. It comes when c can no longer be refused, since topics are never taken away: somebody may
+// have written to them.
+func (b *brokers) settle(ctx context.Context, c *config.Config) {
+	for i := range c.Brokers {
+		entry := &c.Brokers[i]
+		if proof := b.trusts[entry.Name]; proof != nil {
+			proof.use(entry)
+		}
+		running := b.here[entry.Name]
+		if running == nil || entry.Embedded == nil {
+			continue
+		}
+		b.mu.Lock()
+		running.config = entry.Embedded
+		b.mu.Unlock()
+		for _, topic := range running.makeTopics(wantedTopics(c, entry)) {
+			b.see(ctx, entry.Name, topic)
+		}
+	}
+}
+
+// see has a client look for a topic that was just made: a stream may wait for it, and would look again in 30 s. Twice, since it
+// may share an answer to a question of before.
+func (b *brokers) see(ctx context.Context, broker, topic string) {
+	var err error
+	for range 2 {
+		if _, err = b.clients[broker].Queues(ctx, topic); err == nil {
+			return
+		}
+	}
+	b.log.Debug("a new topic is not seen yet", "broker", broker, "topic", topic, "error", err)
+}
+
+// wantedTopics are those that streams want of an embedded broker. Only in a trial are topics made because a stream wants them:
+// elsewhere a misspelled one has to be seen.
+func wantedTopics(c *config.Config, entry *config.Broker) []string {
+	if !entry.Embedded.Dev {
+		return nil
+	}
+	return c.TopicsOf(entry.Name)
 }
 
 // connect starts the client of a cluster, and the writing of its message trace.
@@ -94,24 +137,12 @@ func (b *brokers) connect(ctx context.Context, name string, c rocketmq.Config) e
 	return nil
 }
 
-// addEmbedded starts a broker in this process, or makes the topics that a reload brought to one that runs. Only in a trial
-// are topics made because a stream wants them: elsewhere a misspelled one has to be seen.
-func (b *brokers) addEmbedded(ctx context.Context, entry *config.Broker, topics []string) error {
-	if entry.Embedded == nil {
+// addEmbedded starts a broker in this process, with its topics, unless it runs.
+func (b *brokers) addEmbedded(ctx context.Context, c *config.Config, entry *config.Broker) error {
+	if entry.Embedded == nil || b.here[entry.Name] != nil {
 		return nil
 	}
-	if !entry.Embedded.Dev {
-		topics = nil
-	}
-	if running := b.here[entry.Name]; running != nil {
-		b.mu.Lock()
-		running.config = entry.Embedded
-		b.mu.Unlock()
-		running.makeTopics(topics)
-		return nil
-	}
-	log := b.log.With("broker", entry.Name)
-	started, err := startEmbedded(ctx, entry.Embedded, topics, log)
+	started, err := startEmbedded(ctx, entry.Embedded, "broker "+entry.Name, wantedTopics(c, entry), b.log.With("broker", entry.Name))
 	if err != nil {
 		return err
 	}
@@ -150,34 +181,43 @@ func (b *brokers) status(c *config.Config) []BrokerStatus {
 	return out
 }
 
-// reread reads again who is let in, of every embedded broker, and the certificates of every client. After an error what was in
-// force stays.
-func (b *brokers) reread() error {
+// reread reads again, for the brokers of c that run, who is let in to embedded ones and the certificates of clients, and
+// changes nothing. use puts what was read in force, and undo takes that back.
+func (b *brokers) reread(c *config.Config) (use func() (undo func()), err error) {
+	var steps []func() (undo func())
 	var errs []error
-	for name, proof := range b.trusts {
-		if proof.files == nil {
-			continue
-		}
-		if err := proof.files.reread(); err != nil {
-			errs = append(errs, fmt.Errorf("tls of broker %s: %w", name, err))
-		}
-	}
-	for name, running := range b.here {
-		if err := running.read(); err != nil {
-			errs = append(errs, fmt.Errorf("broker %s: %w", name, err))
-		}
-	}
-	return errors.Join(errs...)
-}
-
-// rekey makes the clients sign with the keys of c from the next request on.
-func (b *brokers) rekey(c *config.Config) {
 	for i := range c.Brokers {
 		entry := &c.Brokers[i]
-		if proof := b.trusts[entry.Name]; proof != nil {
-			proof.use(entry)
+		if proof := b.trusts[entry.Name]; proof != nil && proof.files != nil {
+			fresh, err := proof.files.read()
+			if err != nil {
+				errs = append(errs, unusable(err, "tls of broker "+entry.Name, entry.Written, sameKey))
+			}
+			steps = append(steps, func() func() {
+				before := proof.files.use(fresh)
+				return func() { proof.files.use(before) }
+			})
+		}
+		if running := b.here[entry.Name]; running != nil && entry.Embedded != nil {
+			fresh, err := readEntry(entry.Embedded, running.who)
+			errs = append(errs, err)
+			steps = append(steps, func() func() {
+				before := running.use(fresh)
+				return func() { running.use(before) }
+			})
 		}
 	}
+	return func() func() {
+		undos := make([]func(), len(steps))
+		for i, step := range steps {
+			undos[i] = step()
+		}
+		return func() {
+			for _, undo := range undos {
+				undo()
+			}
+		}
+	}, errors.Join(errs...)
 }
 
 // keep closes the clients, and then the embedded brokers, that c does not name.

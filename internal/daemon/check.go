@@ -2,7 +2,6 @@ package daemon
 
 import (
 	"errors"
-	"fmt"
 	"log/slog"
 	"path/filepath"
 
@@ -25,7 +24,7 @@ func check(c *config.Config) error {
 	}
 	for i := range c.Brokers {
 		if _, err := ClientConfig(&c.Brokers[i], slog.New(slog.DiscardHandler)); err != nil {
-			errs = append(errs, fmt.Errorf("broker %s: %w", c.Brokers[i].Name, err))
+			errs = append(errs, err) // says which broker
 		}
 	}
 	return errors.Join(append(errs, checkDurable(c, fileSystem))...)
@@ -38,7 +37,7 @@ func offsets(c *config.Config, log *slog.Logger) func(*runtime.StreamConfig) (ru
 			Dir: filepath.Join(c.StateDir, offsetsDir), Member: c.Member, Broker: s.Broker, Group: s.Group, Logger: log.With("stream", s.Name, "group", s.Group),
 		})
 		if err != nil {
-			return nil, exitcode.With(exitcode.Environment, err)
+			return nil, exitcode.With(exitcode.Environment, c.Written.Place(advised(err, aboutFolder(err, "state_dir")), "state_dir"))
 		}
 		return store, nil
 	}

@@ -1,12 +1,10 @@
 package daemon
 
 import (
-	"fmt"
 	"log/slog"
 	"sync/atomic"
 
 	"github.com/streamd/streamd/internal/config"
-	"github.com/streamd/streamd/internal/exitcode"
 	"github.com/streamd/streamd/internal/rocketmq"
 	"github.com/streamd/streamd/internal/rocketmq/wire"
 )
@@ -48,6 +46,9 @@ func (t *trust) sign(cmd *wire.Command) error {
 	return nil
 }
 
+// sameKey is for keys that people write as they are.
+func sameKey(key string) string { return key }
+
 func clientConfig(b *config.Broker, log *slog.Logger) (rocketmq.Config, *trust, error) {
 	c := rocketmq.Config{NameServers: b.Servers(), Logger: log, Namespace: b.Namespace, NamespaceV2: b.NamespaceV2, ShortHeartbeats: b.HeartbeatV2}
 	t := &trust{}
@@ -55,7 +56,7 @@ func clientConfig(b *config.Broker, log *slog.Logger) (rocketmq.Config, *trust, 
 	c.Account, c.Sign = t.account, t.sign
 	var err error
 	if t.files, err = newClientFiles(b, log); err != nil {
-		return c, nil, exitcode.With(fileFault(err), fmt.Errorf("tls of broker %s: %w", b.Name, err))
+		return c, nil, unusable(err, "tls of broker "+b.Name, b.Written, sameKey)
 	}
 	if t.files != nil {
 		c.Dial = rocketmq.TLSDialer(t.files.source())

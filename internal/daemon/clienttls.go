@@ -37,19 +37,17 @@ func newClientFiles(b *config.Broker, log *slog.Logger) (*clientFiles, error) {
 	if b.Embedded != nil && b.Embedded.TLS != nil && f.config.CA == "" && f.config.ServerName == "" {
 		f.own = b.Embedded.TLS.Cert
 	}
-	return f, f.reread()
+	fresh, err := f.read()
+	f.use(fresh)
+	return f, err
 }
 
-// reread reads the files. After an error those read before stay in use.
-func (f *clientFiles) reread() error {
-	fresh, err := f.read()
-	if err != nil {
-		return err
-	}
+// use takes what was read for those connections that find the files unreadable, and returns what was.
+func (f *clientFiles) use(fresh *tls.Config) (before *tls.Config) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.last, f.told = fresh, ""
-	return nil
+	before, f.last, f.told = f.last, fresh, ""
+	return before
 }
 
 // current is for the next connection.
@@ -76,13 +74,13 @@ func (f *clientFiles) read() (*tls.Config, error) {
 	var err error
 	if f.config.CA != "" {
 		if out.RootCAs, err = authorities(f.config.CA); err != nil {
-			return nil, err
+			return nil, &fileError{"tls.ca", err}
 		}
 	}
 	if f.config.Cert != "" {
 		cert, err := tls.LoadX509KeyPair(f.config.Cert, f.config.Key)
 		if err != nil {
-			return nil, fmt.Errorf("reading the certificate %s and its key %s: %w", f.config.Cert, f.config.Key, err)
+			return nil, pairError("tls.", f.config.Key, fmt.Errorf("reading the certificate %s and its key %s: %w", f.config.Cert, f.config.Key, err))
 		}
 		out.Certificates = []tls.Certificate{cert}
 	}

@@ -44,13 +44,22 @@ func TestClientFilesAreReadAtEachConnection(t *testing.T) {
 	if n := strings.Count(out.String(), "stay in use"); n != 1 || !strings.Contains(out.String(), "c.key") {
 		t.Errorf("told %d times: %s", n, out.String())
 	}
-	b := &brokers{trusts: map[string]*trust{"main": proof}}
-	if err := b.reread(); err == nil || !strings.Contains(err.Error(), "c.key") || !strings.Contains(err.Error(), "broker main") {
+	b, c := &brokers{trusts: map[string]*trust{"main": proof}}, &config.Config{Brokers: []config.Broker{*entry}}
+	if _, err := b.reread(c); err == nil || !strings.Contains(err.Error(), "c.key") || !strings.Contains(err.Error(), "broker main") {
 		t.Errorf("a reload with a bad key: %v", err)
 	}
 	renew(t, dir)
-	if err := b.reread(); err != nil || bytes.Equal(current(), second) {
+	use, err := b.reread(c)
+	if err != nil || bytes.Equal(current(), second) {
 		t.Errorf("a reload with good files: %v", err)
+	}
+	last := proof.files.last
+	undo := use()
+	if proof.files.last == last {
+		t.Error("what was read is not used")
+	}
+	if undo(); proof.files.last != last {
+		t.Error("what was used is not taken back")
 	}
 	if err := os.Remove(entry.TLS.CA); err != nil {
 		t.Fatal(err)
@@ -81,19 +90,19 @@ func TestRekey(t *testing.T) {
 	b := &brokers{trusts: map[string]*trust{"main": proof}}
 	next := *entry
 	next.SecretKey = "new-secret"
-	b.rekey(&config.Config{Brokers: []config.Broker{next}})
+	b.settle(t.Context(), &config.Config{Brokers: []config.Broker{next}})
 	if signed(c.Sign) != signed(rocketmq.Signer("app", "new-secret")) {
 		t.Error("the new secret is not used")
 	}
 	other := next
 	other.AccessKey = "app-2"
-	b.rekey(&config.Config{Brokers: []config.Broker{other}})
+	b.settle(t.Context(), &config.Config{Brokers: []config.Broker{other}})
 	if signed(c.Sign) != signed(rocketmq.Signer("app-2", "new-secret")) || c.Account() != "app-2" {
 		t.Error("the new account is not used")
 	}
 	bare := other
 	bare.AccessKey, bare.SecretKey = "", ""
-	b.rekey(&config.Config{Brokers: []config.Broker{bare}})
+	b.settle(t.Context(), &config.Config{Brokers: []config.Broker{bare}})
 	if signed(c.Sign) != "" || c.Account() != "" {
 		t.Error("still signed")
 	}

@@ -27,11 +27,11 @@ func checkDurable(c *config.Config, kind func(path string) (string, error)) erro
 		why, err := ephemeral(c.StateDir, kind)
 		switch {
 		case err != nil:
-			return exitcode.With(exitcode.Environment, fmt.Errorf("looking at state_dir: %w", err))
+			return exitcode.With(exitcode.Environment, c.Written.Place(fmt.Errorf("looking at state_dir: %w", err), "state_dir"))
 		case why != "":
-			return exitcode.With(exitcode.Environment, fmt.Errorf("state_dir %s %s, and stream %s (model: broadcasting) keeps its offsets there: "+
+			return exitcode.With(exitcode.Environment, c.Written.Place(fmt.Errorf("state_dir %s %s, and stream %s (model: broadcasting) keeps its offsets there: "+
 				"write a state_dir on a disk or a volume that outlives restarts; or state_ephemeral: true, when start_from may apply anew after each loss of the folder",
-				c.StateDir, why, s.Name))
+				c.StateDir, why, s.Name), "state_dir"))
 		}
 		return nil
 	}

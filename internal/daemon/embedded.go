@@ -23,9 +23,9 @@ type embedded struct {
 	config *config.Embedded
 }
 
-// startEmbedded starts a broker and makes its topics. Errors are the environment's: port, folder, name.
-func startEmbedded(ctx context.Context, e *config.Embedded, topics []string, log *slog.Logger) (*embedded, error) {
-	g, err := newGuard(e)
+// startEmbedded starts a broker and makes its topics. Errors say whose it is, unless who is empty, and are the environment's: port, folder, name.
+func startEmbedded(ctx context.Context, e *config.Embedded, who string, topics []string, log *slog.Logger) (*embedded, error) {
+	g, err := newGuard(e, who)
 	if err != nil {
 		return nil, err
 	}
@@ -34,7 +34,7 @@ func startEmbedded(ctx context.Context, e *config.Embedded, topics []string, log
 	c.Listen = func(address string) (net.Listener, error) { return listenBroker(ctx, address, e.Dev) }
 	b := &embedded{broker.New(c), g, e}
 	if err := b.Start(); err != nil { //nolint:contextcheck // looking up a name has its own limit
-		return nil, exitcode.With(exitcode.Environment, errors.Join(plainly(err, e), b.Close()))
+		return nil, exitcode.With(exitcode.Environment, errors.Join(plainly(of(who, err), e), b.Close()))
 	}
 	b.makeTopics(topics)
 	return b, nil
@@ -63,16 +63,20 @@ func listenBroker(ctx context.Context, address string, dev bool) (net.Listener, 
 // plainly says what to do about an address, or a folder that is none; the store says it of its other faults.
 func plainly(err error, e *config.Embedded) error {
 	if _, network := errors.AsType[*net.OpError](err); network {
-		return advised(err, aboutPort(err, e.Key("listen"), e.Listen))
+		return e.Written.Place(advised(err, aboutPort(err, e.Key("listen"), e.Listen)), "listen")
+	}
+	if _, lookup := errors.AsType[*net.DNSError](err); lookup {
+		return e.Written.Place(err, "advertise")
 	}
 	if errors.Is(err, syscall.ENOTDIR) {
-		return advised(err, aboutFolder(err, e.Key("data_dir")))
+		err = advised(err, aboutFolder(err, e.Key("data_dir")))
 	}
-	return err
+	return e.Written.Place(err, "data_dir")
 }
 
-// makeTopics makes the topics of the config and those given, and adds queues to those that have too few. It takes none away.
-func (b *embedded) makeTopics(more []string) {
+// makeTopics makes the topics of the config and those given, and adds queues to those that have too few. It takes none away. It
+// returns those that it made.
+func (b *embedded) makeTopics(more []string) (made []string) {
 	wanted := slices.Clone(b.config.Topics)
 	for _, name := range more {
 		if !slices.ContainsFunc(wanted, func(t config.Topic) bool { return t.Name == name }) {
@@ -85,11 +89,13 @@ func (b *embedded) makeTopics(more []string) {
 		switch {
 		case !ok:
 			b.CreateTopic(t.Name, queues)
+			made = append(made, t.Name)
 		case have.WriteQueues < queues:
 			have.WriteQueues, have.ReadQueues = queues, max(have.ReadQueues, queues)
 			b.PutTopic(have)
 		}
 	}
+	return made
 }
 
 // devQueues is how many queues the topics of a trial get.

@@ -18,49 +18,49 @@ import (
 // guard is who an embedded broker lets in. Its files can be read again while it serves. Safe for concurrent use.
 type guard struct {
 	config *config.Embedded
+	who    string // whose it is, for errors; may be empty
 	rules  atomic.Pointer[acl.List]
 	tls    atomic.Pointer[tls.Config]
 }
 
-func newGuard(e *config.Embedded) (*guard, error) {
-	g := &guard{config: e}
+func newGuard(e *config.Embedded, who string) (*guard, error) {
+	g := &guard{config: e, who: who}
 	return g, g.read()
 }
 
 // read reads the files. After an error what was read before stays in force.
 func (g *guard) read() error {
-	var (
-		rules  *acl.List
-		secure *tls.Config
-		err    error
-	)
-	if g.config.ACL != "" {
-		if rules, err = acl.Read(g.config.ACL); err != nil {
-			return exitcode.With(fileFault(err), advised(err, aboutFile(err, g.config.Key("acl"))))
-		}
+	fresh, err := readEntry(g.config, g.who)
+	if err != nil {
+		return err
 	}
-	if g.config.TLS != nil {
-		if secure, err = serverTLS(g.config.TLS); err != nil {
-			return exitcode.With(fileFault(err), advised(err, g.aboutTLS(err)))
-		}
-	}
-	g.rules.Store(rules)
-	g.tls.Store(secure)
+	g.use(fresh)
 	return nil
 }
 
-// aboutTLS is what to do about a file of the broker's own certificate, or of its clients' authorities.
-func (g *guard) aboutTLS(err error) string {
-	key := "tls.cert"
-	if file, ok := errors.AsType[*fs.PathError](err); ok {
-		switch file.Path {
-		case g.config.TLS.Key:
-			key = "tls.key"
-		case g.config.TLS.ClientCA:
-			key = "tls.client_ca"
+// entry is what the files say of who is let in.
+type entry struct {
+	rules *acl.List   // nil: everybody may do everything
+	tls   *tls.Config // nil: clients speak plainly
+}
+
+// use puts what was read in force, and returns what was.
+func (g *guard) use(fresh entry) (before entry) {
+	return entry{g.rules.Swap(fresh.rules), g.tls.Swap(fresh.tls)}
+}
+
+func readEntry(e *config.Embedded, who string) (fresh entry, err error) {
+	if e.ACL != "" {
+		if fresh.rules, err = acl.Read(e.ACL); err != nil {
+			return entry{}, unusable(&fileError{"acl", err}, who, e.Written, e.Key)
 		}
 	}
-	return aboutFile(err, g.config.Key(key))
+	if e.TLS != nil {
+		if fresh.tls, err = serverTLS(e.TLS); err != nil {
+			return entry{}, unusable(err, who, e.Written, e.Key)
+		}
+	}
+	return fresh, nil
 }
 
 // fileFault is the exit code of a file that cannot be used: one that cannot be read is the environment's fault.
@@ -74,12 +74,12 @@ func fileFault(err error) int {
 func serverTLS(c *config.ServerTLS) (*tls.Config, error) {
 	own, err := tls.LoadX509KeyPair(c.Cert, c.Key)
 	if err != nil {
-		return nil, fmt.Errorf("reading the broker's certificate %s and its key %s: %w", c.Cert, c.Key, err)
+		return nil, pairError("tls.", c.Key, fmt.Errorf("reading the broker's certificate %s and its key %s: %w", c.Cert, c.Key, err))
 	}
 	out := &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{own}}
 	if c.ClientCA != "" {
 		if out.ClientCAs, err = authorities(c.ClientCA); err != nil {
-			return nil, err
+			return nil, &fileError{"tls.client_ca", err}
 		}
 		out.ClientAuth = tls.RequireAndVerifyClientCert
 	}

@@ -63,7 +63,7 @@ func TestGuardReadsItsFilesAgain(t *testing.T) {
 		TLS: &config.ServerTLS{Cert: filepath.Join(dir, "c.pem"), Key: filepath.Join(dir, "c.key")},
 	}
 	log := slog.New(slog.DiscardHandler)
-	b, err := startEmbedded(t.Context(), e, nil, log)
+	b, err := startEmbedded(t.Context(), e, "broker main", nil, log)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -162,7 +162,7 @@ func TestReloadOfBrokersNeedsARestart(t *testing.T) {
 func TestTopicsGrowAndNeverShrink(t *testing.T) {
 	log := slog.New(slog.DiscardHandler)
 	e := &config.Embedded{Listen: "127.0.0.1:0", Topics: []config.Topic{{Name: "A", Queues: 4}}}
-	b, err := startEmbedded(t.Context(), e, []string{"A", "B"}, log)
+	b, err := startEmbedded(t.Context(), e, "broker main", []string{"A", "B"}, log)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -28,6 +28,22 @@ func (k *keeper) described(plugin string, about *pluginv1.DescribeResponse) {
 	}
 }
 
+// written is where the config that is wanted has a key of a plugin; "" when it has not.
+func (k *keeper) written(plugin, key string) string {
+	c := k.wanted.Load()
+	if c == nil {
+		return ""
+	}
+	p := findPlugin(c, plugin)
+	switch {
+	case p == nil:
+		return ""
+	case key == "command":
+		return p.Written.Value("command", "0").String()
+	}
+	return p.Written.Value(key).String()
+}
+
 // of learns the secrets of one use.
 func (k *keeper) of(u uses.Use, about *pluginv1.DescribeResponse) {
 	if c, ok := u.Component(about.GetComponents()); ok {

@@ -327,5 +327,10 @@ func findPlugin(c *config.Config, name string) *config.Plugin {
 }
 
 func samePlugin(a, b *config.Plugin) bool {
-	return a == b || a != nil && b != nil && reflect.DeepEqual(*a, *b)
+	if a == nil || b == nil {
+		return a == b
+	}
+	x, y := *a, *b
+	x.Written, y.Written = config.Entry{}, config.Entry{}
+	return reflect.DeepEqual(x, y)
 }

@@ -97,11 +97,14 @@ func (d *daemon) reload(ctx context.Context) error {
 	if err := check(c); err != nil {
 		return err
 	}
-	if err := d.brokers.reread(); err != nil {
+	use, err := d.brokers.reread(c)
+	if err != nil {
 		return err
 	}
 	d.plugins.host.Retry() // whoever reloads may have mended what a plugin failed of, with the config as it was
 	if sameConfig(old, c) {
+		d.plugins.wanted.Store(c) // lines may have moved
+		use()
 		return errUnchanged
 	}
 	d.warnOf(loaded)
@@ -109,15 +112,17 @@ func (d *daemon) reload(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	unuse := use() // before: a new stream may need a right that a file brings
 	if err := d.engine.Apply(ctx, next); err != nil {
 		if ctx.Err() != nil {
 			return err // streamd stops, and gives back whatever there is
 		}
+		unuse()
 		undo(context.WithoutCancel(ctx))
 		return errors.Join(err, d.brokers.keep(context.WithoutCancel(ctx), old))
 	}
-	d.brokers.rekey(c)
-	d.plugins.drop(c, old) //nolint:contextcheck // draining has its own limit
+	d.brokers.settle(ctx, c) // all that cannot be taken back comes when nothing can be refused any more
+	d.plugins.drop(c, old)   //nolint:contextcheck // draining has its own limit
 	if err := d.brokers.keep(ctx, c); err != nil {
 		d.log.Warn("the config is applied, and something of the old one did not end cleanly", "error", err)
 	}
@@ -127,7 +132,7 @@ func (d *daemon) reload(ctx context.Context) error {
 
 // sameConfig compares what is in force, not how it was written.
 func sameConfig(a, b *config.Config) bool {
-	x, y := *a, *b
+	x, y := a.Unplaced(), b.Unplaced()
 	x.Handlers, y.Handlers, x.Streams, y.Streams = nil, nil, nil, nil
 	return reflect.DeepEqual(x, y) &&
 		slices.EqualFunc(a.Handlers, b.Handlers, func(p, q config.Handler) bool { return uses.OfHandler(&p).Same(uses.OfHandler(&q)) }) &&

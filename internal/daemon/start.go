@@ -72,7 +72,7 @@ func (d *daemon) start(ctx context.Context) error {
 	}
 	lock, err := lockState(c.StateDir)
 	if err != nil {
-		return err
+		return c.Written.Place(err, "state_dir") //nolint:wrapcheck // it is the lock's own
 	}
 	d.later("unlocking state_dir", func(context.Context) error { return lock.Close() })
 	if err := d.startTelemetry(ctx, c); err != nil {
@@ -126,7 +126,7 @@ func (d *daemon) startTelemetry(ctx context.Context, c *config.Config) error {
 func (d *daemon) startHost() error {
 	set := &pluginSet{log: d.log, keeper: keeper{learn: d.logging.learn}}
 	host, err := pluginhost.New(pluginhost.Config{
-		Logger: d.log, Version: d.options.Version, Traces: d.telemetry.Sink(), Described: set.described, Redact: d.logging.clean,
+		Logger: d.log, Version: d.options.Version, Traces: d.telemetry.Sink(), Described: set.described, Redact: d.logging.clean, Written: set.written,
 	})
 	if err != nil {
 		return exitcode.With(exitcode.Environment, err)
@@ -142,7 +142,7 @@ func (d *daemon) listen(ctx context.Context, c *config.Config) error {
 	if c.Admin.Listen != "" {
 		l, err := listenNear(ctx, c.Admin.Listen)
 		if err != nil {
-			return advised(fmt.Errorf("opening the admin listener: %w", err), aboutPort(err, "admin.listen", c.Admin.Listen))
+			return c.Written.Place(advised(fmt.Errorf("opening the admin listener: %w", err), aboutPort(err, "admin.listen", c.Admin.Listen)), "admin", "listen")
 		}
 		s := serveHTTP(l, admin.Handler(d.adminSources(c)), d.log)
 		d.later("closing the admin listener", func(context.Context) error { return s.Close() }) //nolint:contextcheck // has its own limit
@@ -152,7 +152,7 @@ func (d *daemon) listen(ctx context.Context, c *config.Config) error {
 			d.log.Info("the admin listener is at another address", "wanted", c.Admin.Listen, "address", address)
 		}
 		if err := recordAddress(c.StateDir, address); err != nil {
-			return err
+			return c.Written.Place(err, "state_dir") //nolint:wrapcheck // says what it recorded
 		}
 	}
 	if c.Health.Listen == "" {
@@ -160,7 +160,8 @@ func (d *daemon) listen(ctx context.Context, c *config.Config) error {
 	}
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", c.Health.Listen)
 	if err != nil {
-		return exitcode.With(exitcode.Environment, advised(fmt.Errorf("opening the health listener: %w", err), aboutPort(err, "health.listen", c.Health.Listen)))
+		err = advised(fmt.Errorf("opening the health listener: %w", err), aboutPort(err, "health.listen", c.Health.Listen))
+		return exitcode.With(exitcode.Environment, c.Written.Place(err, "health", "listen"))
 	}
 	s := serveHTTP(l, admin.HealthHandler(admin.Health{Alive: d.aliveErr, Ready: d.unready}), d.log)
 	d.later("closing the health listener", func(context.Context) error { return s.Close() }) //nolint:contextcheck // as above

@@ -32,9 +32,12 @@ type Config struct {
 	Timing  Timing // zero fields = defaults
 	// TimeoutName is where people set a plugin's StartTimeout, for errors; "" = start_timeout.
 	TimeoutName string
-	Clock       func() time.Time // nil = time.Now
 	// CPUWaits tells how long the threads of a process have waited for a processor; nil = process.CPUWaits.
 	CPUWaits func(pid int) map[int]time.Duration
+	// Written says where people wrote a key of a plugin, command or checksum, for errors: file:line:col; "" = unknown. nil = nobody
+	// wrote any. It must not block or call the host.
+	Written func(plugin, key string) string
+	Clock   func() time.Time // nil = time.Now
 	// Described is told what a process offers, before it gets a handler's config or a message; nil = nobody. It must not
 	// block or call the host.
 	Described func(plugin string, about *pluginv1.DescribeResponse)
@@ -108,7 +111,8 @@ type Host struct {
 	described   func(plugin string, about *pluginv1.DescribeResponse)
 	waits       func(pid int) map[int]time.Duration
 	timeoutName string
-	clean       func(string) string // takes secrets out of a text; nil = nothing
+	written     func(plugin, key string) string // may be nil
+	clean       func(string) string             // takes secrets out of a text; nil = nothing
 
 	traces  *traceServers
 	changed *notifier
@@ -149,7 +153,7 @@ func New(c Config) (*Host, error) {
 		spawner: process.NewSpawner(), changed: newNotifier(), quit: make(chan struct{}), described: c.Described, timeoutName: cmp.Or(c.TimeoutName, "start_timeout"),
 		plugins: map[string]*plugin{}, handlers: map[string]HandlerSpec{},
 	}
-	h.clean, h.waits = c.Redact, c.CPUWaits
+	h.clean, h.written, h.waits = c.Redact, c.Written, c.CPUWaits
 	if h.waits == nil {
 		h.waits = process.CPUWaits
 	}

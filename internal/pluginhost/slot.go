@@ -168,7 +168,7 @@ func (s *slot) probe(generation uint64) {
 	s.mu.Unlock()
 	exe, err := s.fleet.open()
 	if err != nil {
-		s.failed(generation, false, fmt.Errorf("plugin %s: %w", s.fleet.spec.Name, err))
+		s.failed(generation, false, s.host.placed(s.fleet.spec.Name, err))
 		return
 	}
 	s.mu.Lock()
@@ -183,6 +183,19 @@ func (s *slot) probe(generation uint64) {
 		_ = old.Close() // read-only
 	}
 	s.tell(supervisor.Event{Kind: supervisor.Probed, Generation: generation})
+}
+
+// placed says whose binary cannot be used, and where that is written.
+func (h *Host) placed(plugin string, err error) error {
+	err = fmt.Errorf("plugin %s: %w", plugin, err)
+	key := "command"
+	if errors.Is(err, process.ErrChecksum) {
+		key = "checksum"
+	}
+	if h.written == nil || h.written(plugin, key) == "" {
+		return err
+	}
+	return fmt.Errorf("%s: %w", h.written(plugin, key), err)
 }
 
 func (s *slot) start(generation uint64) {

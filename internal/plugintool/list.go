@@ -2,18 +2,14 @@ package plugintool
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
-	"os"
-	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/streamd/streamd/internal/config"
-	"github.com/streamd/streamd/internal/exitcode"
+	"github.com/streamd/streamd/internal/pluginhost/process"
 	"github.com/streamd/streamd/internal/uses"
 	"github.com/streamd/streamd/sdk/pluginv1"
 )
@@ -54,28 +50,38 @@ func (e *Entry) Users() string {
 
 // List looks at each plugin of a config: whether its file is there, can be executed, and has the checksum. With ask it is
 // started too, and what uses it is held against what it offers: components, schemas of configs, strategies' own word.
-// Every entry is listed; the error joins what is wrong with them.
+// Every entry is listed; the error joins what is wrong with them. What has a place in the files is one *config.InvalidError.
 func List(ctx context.Context, c *config.Config, ask bool) ([]Entry, error) {
 	entries := make([]Entry, len(c.Plugins))
 	var errs []error
+	var problems []config.Problem
 	for i := range c.Plugins {
 		p := &c.Plugins[i]
 		e := &entries[i]
 		*e = Entry{Name: p.Name, Binary: p.Command[0], Handlers: []string{}, Strategies: []string{}}
 		e.users(c)
-		err := e.look(p)
-		if err == nil && ask {
-			err = e.start(ctx, c, p)
+		found, err := e.look(p)
+		if err == nil && len(found) == 0 && ask {
+			found, err = e.start(ctx, c, p)
 		}
+		problems = append(problems, found...)
 		if err != nil {
+			errs = append(errs, fmt.Errorf("plugin %s: %w", p.Name, err))
+		}
+		if err := errors.Join(err, invalid(found)); err != nil {
 			e.Error = err.Error()
-			if bad := (*config.InvalidError)(nil); !errors.As(err, &bad) { // which names its place
-				err = fmt.Errorf("plugin %s: %w", p.Name, err)
-			}
-			errs = append(errs, err)
 		}
 	}
-	return entries, errors.Join(errs...)
+	return entries, errors.Join(append(errs, invalid(problems))...)
+}
+
+// invalid is a *config.InvalidError with problems in the order of their places; nil without any.
+func invalid(problems []config.Problem) error {
+	if len(problems) == 0 {
+		return nil
+	}
+	slices.SortStableFunc(problems, func(a, b config.Problem) int { return a.Where.Compare(b.Where) })
+	return &config.InvalidError{Problems: problems}
 }
 
 func (e *Entry) users(c *config.Config) {
@@ -91,42 +97,38 @@ func (e *Entry) users(c *config.Config) {
 	}
 }
 
-// look finds and hashes the file.
-func (e *Entry) look(p *config.Plugin) error {
-	path, err := exec.LookPath(p.Command[0])
-	if err != nil {
-		return exitcode.With(exitcode.Environment, fmt.Errorf("%w; build or install it, or name another under command", err))
+// look finds, checks and hashes the file as the plugin host would. What is wrong is a problem where its path, or its checksum,
+// was written: the file may be mended, and the config be right.
+func (e *Entry) look(p *config.Plugin) ([]config.Problem, error) {
+	problem := func(key config.Position, err error) []config.Problem {
+		found := config.Problem{Where: key, What: err.Error(), Away: true}
+		return []config.Problem{found.By("plugin " + p.Name)}
 	}
-	e.Binary = path
-	if e.Checksum, err = checksum(path); err != nil {
-		return exitcode.With(exitcode.Environment, err)
+	exe, err := process.Open(p.Command[0], "")
+	if err != nil {
+		return problem(p.Written.Value("command", "0"), err), nil
+	}
+	if !strings.ContainsRune(p.Command[0], filepath.Separator) { // found in PATH
+		e.Binary = exe.Path
+	}
+	e.Checksum = exe.Checksum
+	if err := exe.Close(); err != nil {
+		return nil, fmt.Errorf("hashing %s: %w", exe.Path, err)
 	}
 	if p.Checksum != "" && p.Checksum != e.Checksum {
-		return exitcode.With(exitcode.Environment, fmt.Errorf("the file has checksum %s and the config wants %s; put the right file there, or write the checksum of this one", e.Checksum, p.Checksum))
+		return problem(p.Written.Value("checksum"), fmt.Errorf("%s has checksum %s and the config wants %s; "+
+			"put the right file there, or, when you know where this one is from, write its checksum", exe.Path, e.Checksum, p.Checksum)), nil
 	}
-	return nil
-}
-
-func checksum(path string) (_ string, err error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return "", fmt.Errorf("hashing: %w", err)
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	h := sha256.New()
-	if _, err := io.Copy(h, f); err != nil {
-		return "", fmt.Errorf("hashing %s: %w", path, err)
-	}
-	return "sha256:" + hex.EncodeToString(h.Sum(nil)), nil
+	return nil, nil
 }
 
 // start asks the plugin. What uses it is held against what it offers, and its strategies judge their configs themselves:
 // a strategy holds nothing, so building one is no more than a check. A handler may open what it needs when it is built, so
 // it is not.
-func (e *Entry) start(ctx context.Context, c *config.Config, p *config.Plugin) error {
+func (e *Entry) start(ctx context.Context, c *config.Config, p *config.Plugin) ([]config.Problem, error) {
 	b, about, err := open(ctx, Plugin{Command: p.Command, Env: p.Env, TLSOff: p.TLS == "off", Timeout: p.StartTimeout})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	d := describe(about)
 	e.Version, e.Components, e.about = d.Version, d.Components, about.GetComponents()
@@ -140,12 +142,7 @@ func (e *Entry) start(ctx context.Context, c *config.Config, p *config.Plugin) e
 		problems = append(problems, found...)
 		errs = append(errs, err)
 	}
-	errs = append(errs, b.host.Close())
-	if len(problems) > 0 {
-		slices.SortFunc(problems, func(a, b config.Problem) int { return a.Where.Compare(b.Where) })
-		errs = append(errs, &config.InvalidError{Problems: problems})
-	}
-	return errors.Join(errs...)
+	return problems, errors.Join(append(errs, b.host.Close())...)
 }
 
 func (b *bench) judge(ctx context.Context, u uses.Use, about *pluginv1.DescribeResponse) ([]config.Problem, error) {
