@@ -113,7 +113,7 @@ func (c *clusterFlags) with(cmd *cobra.Command, f func(ctx context.Context, clie
 	ctx := cmd.Context()
 	if c.timeout > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, c.timeout)
+		ctx, cancel = limited(ctx, c.timeout)
 		defer cancel()
 	}
 	if err := client.Start(ctx); err != nil {
@@ -123,7 +123,7 @@ func (c *clusterFlags) with(cmd *cobra.Command, f func(ctx context.Context, clie
 		tracer.Start(client)
 	}
 	defer func() {
-		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+		closing, cancel := limited(context.WithoutCancel(ctx), 5*time.Second)
 		defer cancel()
 		err = errors.Join(err, closeTrace(closing, tracer, cmd.ErrOrStderr()), client.Close(closing))
 	}()
@@ -134,6 +134,16 @@ func (c *clusterFlags) with(cmd *cobra.Command, f func(ctx context.Context, clie
 	}
 	return environment(err)
 }
+
+// limited gives a context a limit that says itself when it is over: contexts' own words tell people nothing.
+func limited(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, limit, timeUpError{limit})
+}
+
+type timeUpError struct{ limit time.Duration }
+
+func (e timeUpError) Error() string        { return "no more time after " + e.limit.String() }
+func (e timeUpError) Is(target error) bool { return target == context.DeadlineExceeded }
 
 func (c *clusterFlags) logger(w io.Writer) *slog.Logger {
 	if !c.verbose {

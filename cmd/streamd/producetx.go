@@ -101,13 +101,13 @@ func (t *transactionFlags) finish(ctx context.Context, cmd *cobra.Command, tx *p
 	var err error
 	if outcome == rocketmq.OutcomeUnknown && ctx.Err() == nil {
 		fmt.Fprintf(cmd.ErrOrStderr(), "waiting up to %s until the broker asks about the open transactions\n", t.wait)
-		bounded, cancel := context.WithTimeout(ctx, t.wait)
+		bounded, cancel := limited(ctx, t.wait)
 		defer cancel()
 		if err = tx.Wait(bounded); err != nil {
 			err = exitcode.With(exitcode.Runtime, fmt.Errorf("%w; they stay open, and any producer of group %s is asked", err, t.group))
 		}
 	}
-	leaving, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	leaving, cancel := limited(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
 	return errors.Join(err, tx.Leave(leaving))
 }

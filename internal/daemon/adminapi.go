@@ -50,10 +50,13 @@ func (d *daemon) askReload(ctx context.Context) error {
 	}
 	select {
 	case err := <-answer:
-		if errors.Is(err, errUnchanged) {
+		switch {
+		case err == nil, errors.Is(err, errUnchanged):
 			return nil
+		case errors.Is(err, errBusy):
+			return err
 		}
-		return d.logging.cleanErr(err)
+		return d.logging.cleanErr(fmt.Errorf("reload refused; the running config stays in force: %w", err))
 	case <-ctx.Done():
 		return context.Cause(ctx) //nolint:wrapcheck // as above
 	}

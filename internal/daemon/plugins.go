@@ -26,8 +26,9 @@ const (
 
 // pluginSet brings the plugin host to what a config says, and back when the config turns out to be bad.
 type pluginSet struct {
-	host *pluginhost.Host
-	log  *slog.Logger
+	host     *pluginhost.Host
+	log      *slog.Logger
+	patience time.Duration // of a reload
 	keeper
 }
 
@@ -54,7 +55,7 @@ func (s *pluginSet) start(ctx context.Context, c *config.Config) error {
 		return err
 	}
 	err = s.each(uses.Of(c), func(u uses.Use) ([]config.Problem, error) {
-		limited, cancel := context.WithTimeout(ctx, judgeStart)
+		limited, cancel := context.WithTimeoutCause(ctx, judgeStart, pluginhost.Waited(judgeStart))
 		defer cancel()
 		failed, down := silent[u.Name]
 		if down {
@@ -76,7 +77,7 @@ func (s *pluginSet) start(ctx context.Context, c *config.Config) error {
 
 // judgeAll judges uses side by side. silent are those whose plugin gave no answer, and why.
 func (s *pluginSet) judgeAll(ctx context.Context, all []uses.Use) (silent map[string]error, err error) {
-	ctx, cancel := context.WithTimeout(ctx, judgeStart)
+	ctx, cancel := context.WithTimeoutCause(ctx, judgeStart, pluginhost.Waited(judgeStart))
 	defer cancel()
 	var mu sync.Mutex
 	silent = map[string]error{}
@@ -126,6 +127,24 @@ func (s *pluginSet) each(all []uses.Use, f func(uses.Use) ([]config.Problem, err
 	return errors.Join(errs...)
 }
 
+// judged waits for the plugins of uses, whose faults are told once, however many use them, and judges each use.
+func (s *pluginSet) judged(ctx context.Context, all []uses.Use) error {
+	var firsts []uses.Use
+	for _, u := range all {
+		if !slices.ContainsFunc(firsts, func(f uses.Use) bool { return f.Plugin == u.Plugin }) {
+			firsts = append(firsts, u)
+		}
+	}
+	err := s.each(firsts, func(u uses.Use) ([]config.Problem, error) {
+		_, err := s.host.Describe(ctx, u.Plugin)
+		return nil, err //nolint:wrapcheck // says which plugin
+	})
+	if err != nil {
+		return err
+	}
+	return s.each(all, func(u uses.Use) ([]config.Problem, error) { return s.judge(ctx, u) })
+}
+
 // judge holds a use against what its plugin says, and changes nothing: the component and its kind, the schema of its config,
 // and for a strategy, which holds nothing, the strategy's own word.
 func (s *pluginSet) judge(ctx context.Context, u uses.Use) ([]config.Problem, error) {
@@ -165,7 +184,11 @@ func (s *pluginSet) refused(u uses.Use, said []pluginhost.Diagnostic) []config.P
 func (s *pluginSet) change(ctx context.Context, c, old *config.Config) (undo func(context.Context), err error) {
 	s.wanted.Store(c)
 	t := &transition{set: s}
-	t.later(func(context.Context) { s.wanted.Store(old) })
+	t.later(func(context.Context) {
+		s.wanted.Store(old)
+		// Those of streams that the engine has started before it refused another.
+		s.dropStrategies(old, c) //nolint:contextcheck // draining has its own limit
+	})
 	if err := t.forward(ctx, c, old); err != nil {
 		if ctx.Err() == nil { // else streamd stops: its drain is not to wait for old versions that come up again
 			t.back(context.WithoutCancel(ctx))
@@ -185,7 +208,7 @@ func (t *transition) later(f func(context.Context)) { t.undo = append(t.undo, f)
 
 // back takes back what was done, the last first.
 func (t *transition) back(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, judgeReload)
+	ctx, cancel := context.WithTimeoutCause(ctx, judgeReload, pluginhost.Waited(judgeReload))
 	defer cancel()
 	for _, f := range slices.Backward(t.undo) {
 		f(ctx)
@@ -194,7 +217,7 @@ func (t *transition) back(ctx context.Context) {
 }
 
 func (t *transition) forward(ctx context.Context, c, old *config.Config) error {
-	ctx, cancel := context.WithTimeout(ctx, judgeReload)
+	ctx, cancel := context.WithTimeoutCause(ctx, t.set.patience, pluginhost.Waited(t.set.patience))
 	defer cancel()
 	var known, others []uses.Use // to be judged: of plugins that stay as they are, and of those that come or change
 	var changed []uses.Use       // to be configured anew
@@ -214,8 +237,7 @@ func (t *transition) forward(ctx context.Context, c, old *config.Config) error {
 			changed = append(changed, u)
 		}
 	}
-	judge := func(u uses.Use) ([]config.Problem, error) { return t.set.judge(ctx, u) }
-	if err := t.set.each(known, judge); err != nil {
+	if err := t.set.judged(ctx, known); err != nil {
 		return err
 	}
 	for i := range c.Plugins {
@@ -223,7 +245,7 @@ func (t *transition) forward(ctx context.Context, c, old *config.Config) error {
 			return err
 		}
 	}
-	if err := t.set.each(others, judge); err != nil {
+	if err := t.set.judged(ctx, others); err != nil {
 		return err
 	}
 	for _, u := range changed {
@@ -302,17 +324,23 @@ func (s *pluginSet) drop(c, old *config.Config) {
 			s.host.Unconfigure(name)
 		}
 	}
-	for i := range old.Streams { // a stream that stays has a strategy, a plugin's or one of streamd's own
-		name := old.Streams[i].Name
-		if !slices.ContainsFunc(c.Streams, func(st config.Stream) bool { return st.Name == name }) {
-			s.host.Unconfigure(uses.StrategyInstance(name))
-		}
-	}
+	s.dropStrategies(c, old)
 	for i := range old.Plugins {
 		if name := old.Plugins[i].Name; findPlugin(c, name) == nil {
 			if err := s.host.Remove(name); err != nil {
 				s.log.Warn("removing a plugin", "plugin", name, "error", err)
 			}
+		}
+	}
+}
+
+// dropStrategies takes out the strategies of streams that c does not have and old had. A stream that stays has one, a plugin's or
+// streamd's own.
+func (s *pluginSet) dropStrategies(c, old *config.Config) {
+	for i := range old.Streams {
+		name := old.Streams[i].Name
+		if !slices.ContainsFunc(c.Streams, func(st config.Stream) bool { return st.Name == name }) {
+			s.host.Unconfigure(uses.StrategyInstance(name))
 		}
 	}
 }

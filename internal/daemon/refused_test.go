@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"maps"
 	"net"
@@ -10,8 +11,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/streamd/streamd/internal/config"
+	"github.com/streamd/streamd/internal/firstparty"
+	"github.com/streamd/streamd/internal/pluginhost"
+	"github.com/streamd/streamd/internal/uses"
+	"github.com/streamd/streamd/runtime"
 )
 
 // underTest is a daemon that runs in a test, and the file of its config.
@@ -31,6 +37,9 @@ func startDaemon(t *testing.T, text func(dir string) string) *underTest {
 	renew(t, u.dir)
 	put(t, filepath.Join(u.dir, "acl.yml"), oneAccount)
 	put(t, u.file, text(u.dir))
+	if err := os.WriteFile(filepath.Join(u.dir, "acme"), []byte("#!/bin/sh\necho out of luck >&2\nexit 3\n"), 0o700); err != nil { //nolint:gosec // it is executed
+		t.Fatal(err)
+	}
 	load := func() (*config.Loaded, error) { return config.Load(config.Options{Paths: []string{u.file}}) }
 	loaded, err := load()
 	if err != nil {
@@ -45,12 +54,32 @@ func startDaemon(t *testing.T, text func(dir string) string) *underTest {
 	if err := u.start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	u.plugins.patience = 3 * time.Minute // a slow machine must not fail the test
+	u.until("the first end of the plugin", func() bool {
+		return slices.ContainsFunc(u.host.Status(), func(p pluginhost.PluginStatus) bool { return strings.Contains(p.Processes[0].LastError, "out of luck") })
+	})
 	t.Cleanup(func() {
 		if err := u.release(t.Context()); err != nil { // the context of a test has ended here: what drains is cut
 			t.Log(err)
 		}
 	})
 	return u
+}
+
+// until waits for a state.
+func (u *underTest) until(what string, ok func() bool) {
+	u.t.Helper()
+	late := time.NewTimer(3 * time.Minute)
+	defer late.Stop()
+	ticker := time.NewTicker(10 * time.Millisecond)
+	defer ticker.Stop()
+	for !ok() {
+		select {
+		case <-ticker.C:
+		case <-late.C:
+			u.t.Fatalf("waited in vain for %s; in force:\n%s", what, u.inForce())
+		}
+	}
 }
 
 // inForce tells what a reload may change.
@@ -73,6 +102,10 @@ func (u *underTest) inForce() string {
 	for _, p := range u.host.Status() {
 		fmt.Fprintln(&out, "plugin", p.Name, len(p.Processes))
 	}
+	gone, cancel := context.WithCancel(u.t.Context())
+	cancel()
+	_, err := u.host.OpenStrategy(gone, pluginhost.StrategyConfig{Instance: uses.StrategyInstance("refunds"), Name: "averagely"})
+	fmt.Fprintln(&out, "strategy of refunds", err == nil || !strings.Contains(err.Error(), "there is no handler"))
 	st := u.engine.Status()
 	for i := range st.Streams {
 		fmt.Fprintln(&out, "stream", st.Streams[i].Name, st.Streams[i].Handler)
@@ -88,7 +121,7 @@ brokers:
     embedded: {listen: "127.0.0.1:0", data_dir: "", acl: DIR/acl.yml, tls: {cert: DIR/c.pem, key: DIR/c.key}, topics: [{name: Orders, queues: 2}]}
 plugins: [{name: acme, command: [DIR/acme]}]
 handlers: [{name: billing}]
-streams: [{name: orders, group: billing, subscribe: [{topic: Orders}], concurrency: 5}]
+streams: [{name: orders, group: billing, handler: billing, subscribe: [{topic: Orders}], concurrency: 5}]
 state_dir: DIR/state
 member: one
 admin: {listen: ""}
@@ -105,9 +138,9 @@ brokers:
 plugins: [{name: acme, command: [DIR/acme]}]
 handlers: [{name: billing}]
 streams:
-  - {name: orders, broker: main, group: billing, subscribe: [{topic: Orders}], concurrency: 6}
-  - {name: refunds, broker: main, group: refunds, subscribe: [{topic: Refunds}]}
-  - {name: others, broker: second, group: others, subscribe: [{topic: Others}]}
+  - {name: orders, broker: main, group: billing, handler: billing, subscribe: [{topic: Orders}], concurrency: 6}
+  - {name: refunds, broker: main, group: refunds, handler: billing, subscribe: [{topic: Refunds}]}
+  - {name: others, broker: second, group: others, handler: billing, subscribe: [{topic: Others}]}
 state_dir: DIR/state
 member: one
 admin: {listen: ""}
@@ -139,6 +172,7 @@ func TestRefusedReloadChangesNothing(t *testing.T) {
 		{name: "the broker's certificate", file: "c.key", content: "no key", want: "s.yaml:6:"},
 		{name: "a new broker", from: `second, embedded: {listen: "127.0.0.1:0"`, to: `second, embedded: {listen: "` + taken.Addr().String() + `"`, want: "s.yaml:7:"},
 		{name: "a plugin", from: "acme, command: [DIR/acme]", to: "acme, command: [DIR/other]", want: "DIR/other"},
+		{name: "a plugin that ends again and again", from: "handlers: [{name: billing}]", to: "handlers: [{name: billing}, {name: more}, {name: others}]", want: "plugin acme is not ready after 10ms: "},
 		{name: "the engine", from: "group: others,", to: "group: others, model: broadcasting, on_exhausted: block,", file: "state/offsets", content: "a file in the folder's place", want: "s.yaml:14:12: "},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -163,22 +197,48 @@ func TestRefusedReloadChangesNothing(t *testing.T) {
 					}
 				}()
 			}
+			again := strings.Contains(c.name, "again")
+			if again {
+				u.plugins.patience = 10 * time.Millisecond // it never comes
+				defer func() { u.plugins.patience = 3 * time.Minute }()
+			}
 			got := u.reload(t.Context())
 			if want := strings.ReplaceAll(c.want, "DIR", u.dir); got == nil || !strings.Contains(got.Error(), want) {
 				t.Fatalf("the reload: %v, want it refused with %q", got, want)
 			}
 			t.Log(got)
-			if strings.Contains(got.Error(), "context") {
-				t.Errorf("the refusal tells of a context: %v", got)
+			if strings.Contains(got.Error(), "context") || strings.Contains(got.Error(), "\n") {
+				t.Errorf("the refusal tells of a context, or of one thing twice: %v", got)
+			}
+			if again && !strings.Contains(got.Error(), "(exit status 3); run "+filepath.Join(u.dir, "acme")+" by hand to see why; its last words: out of luck") {
+				t.Errorf("the refusal does not tell what the plugin did: %v", got)
 			}
 			if now := u.inForce(); now != before {
 				t.Errorf("in force after the refusal:\n%s\nbefore:\n%s", now, before)
 			}
 		})
 	}
+	put(t, u.file, filled(refusedNext)(u.dir))
+	t.Run("the strategy of a stream that had started", func(t *testing.T) {
+		next, err := u.options.Load()
+		if err != nil {
+			t.Fatal(err)
+		}
+		undo, err := u.plugins.change(t.Context(), next.Config, u.loaded.Load().Config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		gone, cancel := context.WithCancel(t.Context())
+		cancel()
+		if _, err := (strategies{u.host}).Open(gone, runtime.StrategySpec{Stream: "refunds", Plugin: firstparty.PluginName, Use: "averagely"}); err == nil {
+			t.Error("a plugin that is none has opened a strategy")
+		}
+		if undo(t.Context()); u.inForce() != before {
+			t.Errorf("in force after the refusal:\n%s\nbefore:\n%s", u.inForce(), before)
+		}
+	})
 	renew(t, u.dir)
 	put(t, filepath.Join(u.dir, "acl.yml"), twoAccounts)
-	put(t, u.file, filled(refusedNext)(u.dir))
 	if err := u.reload(t.Context()); err != nil {
 		t.Fatalf("what nobody refuses: %v", err)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/streamd/streamd/internal/config"
 	"github.com/streamd/streamd/internal/exitcode"
 	"github.com/streamd/streamd/internal/lifecycle"
+	"github.com/streamd/streamd/internal/pluginhost"
 )
 
 // Options is what Run needs of its surroundings.
@@ -169,7 +170,7 @@ func (d *daemon) stop(s os.Signal, cancel context.CancelCauseFunc, starting, rel
 				d.log.Debug("what was under way has ended", "error", err)
 			}
 		}
-		ctx, end := context.WithTimeout(context.Background(), timeout)
+		ctx, end := context.WithTimeoutCause(context.Background(), timeout, pluginhost.Waited(timeout))
 		defer end()
 		return d.release(ctx)
 	})

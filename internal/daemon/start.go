@@ -124,7 +124,7 @@ func (d *daemon) startTelemetry(ctx context.Context, c *config.Config) error {
 }
 
 func (d *daemon) startHost() error {
-	set := &pluginSet{log: d.log, keeper: keeper{learn: d.logging.learn}}
+	set := &pluginSet{log: d.log, patience: judgeReload, keeper: keeper{learn: d.logging.learn}}
 	host, err := pluginhost.New(pluginhost.Config{
 		Logger: d.log, Version: d.options.Version, Traces: d.telemetry.Sink(), Described: set.described, Redact: d.logging.clean, Written: set.written,
 	})
@@ -209,7 +209,7 @@ func atLeast(ctx context.Context) context.Context {
 	if ctx.Err() == nil {
 		return ctx
 	}
-	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveTimeout)
+	bounded, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), leaveTimeout, pluginhost.Waited(leaveTimeout))
 	context.AfterFunc(bounded, cancel)
 	return bounded
 }

@@ -173,11 +173,11 @@ func endsWithin(end <-chan struct{}, limit time.Duration) bool {
 // describe asks what the plugin offers. It does so at each start: it takes less than a millisecond, and what an interpreted
 // plugin offers can change without its command's file.
 func (g *generation) describe(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, g.host.timing.Describe)
+	ctx, cancel := context.WithTimeoutCause(ctx, g.host.timing.Describe, Waited(g.host.timing.Describe))
 	defer cancel()
 	about, err := g.api.Describe(ctx, &pluginv1.DescribeRequest{HostVersion: g.host.version})
 	if err != nil {
-		return fmt.Errorf("asking plugin %s what it offers: %w", g.name, g.explain(err))
+		return fmt.Errorf("asking plugin %s what it offers: %w", g.name, g.unanswered(ctx, err))
 	}
 	g.mu.Lock()
 	g.about = about

@@ -84,13 +84,13 @@ func (g *generation) judge(ctx context.Context, instance string, c *configured, 
 		return err
 	}
 	c.kind, c.unordered = component.GetKind(), component.GetUnordered()
-	ctx, cancel := context.WithTimeout(ctx, g.host.timing.Configure)
+	ctx, cancel := context.WithTimeoutCause(ctx, g.host.timing.Configure, Waited(g.host.timing.Configure))
 	defer cancel()
 	answer, err := g.api.Configure(ctx, &pluginv1.ConfigureRequest{
 		Instance: instance, Component: component.GetName(), ConfigJson: c.spec.config(), DryRun: dryRun,
 	})
 	if err != nil {
-		return fmt.Errorf("configuring %s of plugin %s: %w", component.GetName(), g.name, g.explain(err))
+		return fmt.Errorf("configuring %s of plugin %s: %w", component.GetName(), g.name, g.unanswered(ctx, err))
 	}
 	c.needs = answer.GetNeeds()
 	if c.needs == nil {

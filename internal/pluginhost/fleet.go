@@ -136,6 +136,9 @@ func (f *fleet) awaitStopped(s *slot) {
 	}
 }
 
+// waitsFor says what the first process waits for.
+func (f *fleet) waitsFor() error { return errors.New(f.slots[0].why(f.host.now())) }
+
 // errTripped is wrapped by the error of a version that does not come up or does not stay up.
 var errTripped = errors.New("the new version was taken back")
 
@@ -165,7 +168,7 @@ func (f *fleet) awaitReady(ctx context.Context) error {
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			return fmt.Errorf("%w: %s: %w", errTripped, f.slots[0].why(f.host.now()), context.Cause(ctx))
+			return fmt.Errorf("%w: %w", errTripped, unmet("it is not ready", f.waitsFor(), context.Cause(ctx)))
 		}
 	}
 }

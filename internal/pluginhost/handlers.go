@@ -283,7 +283,7 @@ func (h *Host) awaitLive(ctx context.Context, plugin string) ([]*generation, err
 			return processes, nil
 		}
 		if err := h.await(ctx, changed, false); err != nil {
-			return nil, fmt.Errorf("%s: %w", f.slots[0].why(h.now()), err)
+			return nil, unmet("not ready", f.waitsFor(), err)
 		}
 	}
 }

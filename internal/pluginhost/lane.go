@@ -2,7 +2,6 @@ package pluginhost
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -109,7 +108,7 @@ func (l *Lane) Drain(ctx context.Context) error {
 	case <-l.done:
 		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("draining a lane of handler %s: %d records unanswered: %w", l.spec.Handler, l.InFlight(), ctx.Err())
+		return unmet(fmt.Sprintf("draining a lane of handler %s: %d records unanswered", l.spec.Handler, l.InFlight()), nil, context.Cause(ctx))
 	}
 }
 
@@ -256,14 +255,14 @@ func (l *Lane) connect(ctx context.Context) error {
 
 // awaitOpened reads the first frame. It runs before the reader, so a slow plugin is bounded by ctx and openTimeout.
 func (l *Lane) awaitOpened(ctx context.Context) (*pluginv1.Opened, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, openTimeout, errors.New("no answer to Open in 5 s"))
+	ctx, cancel := context.WithTimeoutCause(ctx, openTimeout, Waited(openTimeout))
 	defer cancel()
 	stop := context.AfterFunc(ctx, l.cancel)
 	defer stop()
 	in := border.PluginFrames()
 	if err := l.stream.RecvMsg(in); err != nil {
 		if ctx.Err() != nil {
-			return nil, context.Cause(ctx)
+			return nil, unmet("no answer to Open", nil, context.Cause(ctx))
 		}
 		return nil, err
 	}
@@ -272,7 +271,7 @@ func (l *Lane) awaitOpened(ctx context.Context) (*pluginv1.Opened, error) {
 		return nil, violated("the first frame of a lane must be Opened, it sent field %d", in.Number)
 	}
 	if !stop() {
-		return nil, context.Cause(ctx)
+		return nil, unmet("no answer to Open", nil, context.Cause(ctx))
 	}
 	return opened, nil
 }

@@ -73,7 +73,7 @@ func (h *Host) acquire(ctx context.Context, instance string, solo bool, kind plu
 			}
 		}
 		if err := h.await(ctx, changed, g != nil); err != nil {
-			return fmt.Errorf("%w: %w", why, err)
+			return unmet("not ready", why, err)
 		}
 	}
 }

@@ -325,7 +325,7 @@ func (s *slot) restart(ctx context.Context) error {
 			return errClosed
 		}
 		if err := s.host.await(ctx, changed, false); err != nil {
-			return fmt.Errorf("%s: %w", s.why(s.host.now()), err)
+			return unmet("not ready", errors.New(s.why(s.host.now())), err)
 		}
 	}
 }

@@ -2,8 +2,6 @@ package pluginhost
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -174,7 +172,7 @@ func (h *Host) Describe(ctx context.Context, name string) (*pluginv1.DescribeRes
 			}
 		}
 		if err := h.await(ctx, changed, false); err != nil {
-			return nil, fmt.Errorf("describing plugin %s: %w", name, errors.Join(errors.New(f.slots[0].why(h.now())), err))
+			return nil, unmet("plugin "+name+" is not ready", f.waitsFor(), err)
 		}
 	}
 }

@@ -96,12 +96,12 @@ func (s *Strategy) Close() error { return nil }
 // error is an *allocate.AskError (timeout, crash, refusal), for the claims of a per-member strategy an
 // *allocate.InvalidError, or wraps ctx's when the caller gave up.
 func (s *Strategy) Solve(ctx context.Context, in allocate.Input) ([]int32, error) {
-	bounded, cancel := context.WithTimeout(ctx, s.config.Deadline)
+	bounded, cancel := context.WithTimeoutCause(ctx, s.config.Deadline, Waited(s.config.Deadline))
 	defer cancel()
 	process, err := s.host.Acquire(bounded)
 	if err != nil {
 		if ctx.Err() != nil {
-			return nil, fmt.Errorf("asking strategy %s: %w", s.config.Name, ctx.Err())
+			return nil, s.givenUp(ctx, "no process is ready", err)
 		}
 		return nil, &allocate.AskError{Kind: allocate.RuleCrash, Err: fmt.Errorf("no process of %s is ready: %w", s.config.Name, err)}
 	}
@@ -177,10 +177,17 @@ func (s *Strategy) invalid(detail string) error {
 	return &allocate.InvalidError{Strategy: s.config.Name, Rule: allocate.RuleLength, Detail: detail}
 }
 
+// givenUp is a question whose caller did not wait for the answer. It is ctx's own error as well: that says nothing against the
+// strategy (allocate.RuleOf).
+func (s *Strategy) givenUp(ctx context.Context, what string, why error) error {
+	err := unmet(what, why, context.Cause(ctx))
+	return fmt.Errorf("asking strategy %s: %w", s.config.Name, &unmetError{err.Error(), err, ctx.Err()})
+}
+
 // classify tells a strategy that is slow from one that is gone and from one that says no.
 func (s *Strategy) classify(ctx context.Context, process SolverProcess, err error) error {
 	if ctx.Err() != nil {
-		return fmt.Errorf("asking strategy %s: %w", s.config.Name, ctx.Err())
+		return s.givenUp(ctx, "no answer", nil)
 	}
 	kind := allocate.RuleRefused
 	switch status.Code(err) {
@@ -192,7 +199,10 @@ func (s *Strategy) classify(ctx context.Context, process SolverProcess, err erro
 		codes.ResourceExhausted, codes.FailedPrecondition, codes.OutOfRange, codes.Unimplemented, codes.Internal,
 		codes.DataLoss, codes.Unauthenticated:
 	}
-	if process.Explain != nil {
+	switch {
+	case kind == allocate.RuleTimeout:
+		err = unmet("no answer", nil, Waited(s.config.Deadline))
+	case process.Explain != nil:
 		err = process.Explain(err)
 	}
 	select {

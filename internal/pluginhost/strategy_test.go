@@ -110,7 +110,7 @@ func TestStrategy_failuresAreClassified(t *testing.T) {
 		{name: "is no strategy", want: allocate.RuleRefused, text: "not a strategy", answer: fails(codes.Unimplemented, "not a strategy")},
 		{name: "answers too much", want: allocate.RuleRefused, text: "too large", answer: fails(codes.ResourceExhausted, "too large")},
 		{name: "no process", want: allocate.RuleCrash, text: "backing off", absent: errors.New("backing off after exit status 2")},
-		{name: "the caller gives up", gaveUp: true, want: none, text: "canceled", answer: fails(codes.Canceled, "canceled")},
+		{name: "the caller gives up", gaveUp: true, want: none, text: "no answer (another round is wanted)", answer: fails(codes.Canceled, "canceled")},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -121,10 +121,10 @@ func TestStrategy_failuresAreClassified(t *testing.T) {
 				if c.dies {
 					close(f.exited)
 				}
-				ctx, cancel := context.WithCancel(t.Context())
-				defer cancel()
+				ctx, cancel := context.WithCancelCause(t.Context())
+				defer cancel(nil)
 				if c.gaveUp {
-					cancel()
+					cancel(errors.New("another round is wanted"))
 				}
 				begun := time.Now()
 				owner, err := s.Solve(ctx, twoMembers(t))

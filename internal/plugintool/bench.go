@@ -68,7 +68,8 @@ func (b *bench) describe(ctx context.Context, timeout time.Duration) (*pluginv1.
 	if timeout <= 0 {
 		timeout = 10 * time.Second
 	}
-	ctx, cancel := context.WithTimeout(ctx, timeout+time.Second)
+	timeout += time.Second
+	ctx, cancel := context.WithTimeoutCause(ctx, timeout, pluginhost.Waited(timeout))
 	defer cancel()
 	failed, stop := context.WithCancelCause(ctx)
 	defer stop(nil)

@@ -128,7 +128,7 @@ func (b *bench) try(ctx context.Context, t *Trial, r *Report) error {
 const laneTimeout = 15 * time.Second
 
 func (b *bench) lane(ctx context.Context, t *Trial) (*pluginhost.Lane, error) {
-	ctx, cancel := context.WithTimeout(ctx, b.again)
+	ctx, cancel := context.WithTimeoutCause(ctx, b.again, pluginhost.Waited(b.again))
 	defer cancel()
 	lane, err := b.host.Open(ctx, frame.LaneSpec{Handler: benchHandler, Stream: "try", Concurrency: 1, Credits: 4, Deadline: t.Deadline})
 	if err != nil {
@@ -138,7 +138,7 @@ func (b *bench) lane(ctx context.Context, t *Trial) (*pluginhost.Lane, error) {
 }
 
 func drain(ctx context.Context, lane *pluginhost.Lane) error {
-	ctx, cancel := context.WithTimeout(ctx, laneTimeout)
+	ctx, cancel := context.WithTimeoutCause(ctx, laneTimeout, pluginhost.Waited(laneTimeout))
 	defer cancel()
 	ended := make(chan struct{})
 	go func() {

@@ -65,11 +65,16 @@ func (s *server) Describe(context.Context, *pluginv1.DescribeRequest) (*pluginv1
 	}, nil
 }
 
-// Configure refuses {"bad": ...} with a pointer to it; a later version, mode "wants-bad", refuses a config without it.
-func (s *server) Configure(_ context.Context, r *pluginv1.ConfigureRequest) (*pluginv1.ConfigureResponse, error) {
+// Configure refuses {"bad": ...} with a pointer to it; a later version, mode "wants-bad", refuses a config without it. It never
+// answers {"hang": ...}.
+func (s *server) Configure(ctx context.Context, r *pluginv1.ConfigureRequest) (*pluginv1.ConfigureResponse, error) {
 	var config map[string]any
 	if err := json.Unmarshal(r.GetConfigJson(), &config); err != nil {
 		return nil, err
+	}
+	if _, hang := config["hang"]; hang {
+		<-ctx.Done()
+		return nil, ctx.Err()
 	}
 	if _, bad := config["bad"]; bad != (s.mode == "wants-bad") {
 		return &pluginv1.ConfigureResponse{Diagnostics: []*pluginv1.Diagnostic{{
@@ -102,6 +107,10 @@ func (s *server) Lane(stream pluginv1.Plugin_LaneServer) error {
 	first, err := stream.Recv()
 	if err != nil {
 		return err
+	}
+	if s.mode == "never-opens" {
+		<-stream.Context().Done()
+		return nil
 	}
 	open := first.GetOpen()
 	credits := open.GetCredits()
