@@ -73,6 +73,19 @@ func (f *fleet) member(id string, change ...func(*runtime.StreamConfig)) (e *run
 // memberOver is member with a client of its own making.
 func (f *fleet) memberOver(cfg rocketmq.Config, change ...func(*runtime.StreamConfig)) (e *runtime.Runtime, stop func()) {
 	f.t.Helper()
+	c := f.client(cfg)
+	e = f.engine(c, change...)
+	return e, func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		if err := errors.Join(e.Stop(ctx), c.Close(ctx)); err != nil {
+			f.t.Errorf("stopping %s: %v", cfg.ClientID, err)
+		}
+	}
+}
+
+func (f *fleet) client(cfg rocketmq.Config) *rocketmq.Client {
+	f.t.Helper()
 	cfg.NameServers, cfg.Logger = []string{f.a.Address()}, slog.New(slog.DiscardHandler)
 	c, err := rocketmq.New(cfg)
 	if err != nil {
@@ -81,6 +94,11 @@ func (f *fleet) memberOver(cfg rocketmq.Config, change ...func(*runtime.StreamCo
 	if err := c.Start(f.t.Context()); err != nil {
 		f.t.Fatal(err)
 	}
+	return c
+}
+
+func (f *fleet) engine(c *rocketmq.Client, change ...func(*runtime.StreamConfig)) *runtime.Runtime {
+	f.t.Helper()
 	s := runtime.StreamConfig{
 		Name: "orders", Broker: "main", Group: group, Handler: "h", Subscriptions: []runtime.Subscription{{Topic: topicName}},
 		StartFrom: runtime.StartFrom{First: true}, Retry: runtime.Retry{MaxRetries: 2}, FailureTopic: "-",
@@ -88,7 +106,7 @@ func (f *fleet) memberOver(cfg rocketmq.Config, change ...func(*runtime.StreamCo
 	for _, f := range change {
 		f(&s)
 	}
-	e, err = runtime.New(runtime.Config{
+	e, err := runtime.New(runtime.Config{
 		Streams: []runtime.StreamConfig{s}, Brokers: map[string]runtime.Broker{"main": c}, Handlers: handlers{f.handler},
 		Logger: slog.New(slog.NewTextHandler(testWriter{f.t}, nil)),
 	})
@@ -98,13 +116,7 @@ func (f *fleet) memberOver(cfg rocketmq.Config, change ...func(*runtime.StreamCo
 	if err := e.Start(f.t.Context()); err != nil {
 		f.t.Fatal(err)
 	}
-	return e, func() {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-		defer cancel()
-		if err := errors.Join(e.Stop(ctx), c.Close(ctx)); err != nil {
-			f.t.Errorf("stopping %s: %v", cfg.ClientID, err)
-		}
-	}
+	return e
 }
 
 // put stores n messages in each of the first queues of a broker, each with a body of its own.

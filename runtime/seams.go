@@ -62,6 +62,9 @@ type Broker interface {
 	// Send stores one message; SendBatch several of one topic. Both wait for the broker's word.
 	Send(ctx context.Context, m *rocketmq.OutgoingMessage) (rocketmq.SendResult, error)
 	SendBatch(ctx context.Context, topic string, ms []*rocketmq.OutgoingMessage) ([]rocketmq.SendResult, error)
+	// StoredBy is the broker that alone can store a message of a topic, with its sharding key if it has one; empty when there are
+	// several to choose from, or when that is not known. It asks nobody.
+	StoredBy(topic, shardingKey string) (broker string)
 	// Version is the version the broker of q last reported (MQVersion ordinal); 0 = unknown.
 	Version(broker string) int32
 }

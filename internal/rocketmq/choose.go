@@ -93,6 +93,21 @@ func (c *Client) place(ctx context.Context, o *outgoing, tried map[string]bool) 
 	return place{queue: c.nextQueue(o.topic, queues, tried), defaultQueues: autoQueues, alone: oneBroker(queues)}, nil
 }
 
+// StoredBy is the broker that alone can store a message of a topic, with its sharding key if it has one. It is empty when there are
+// several to choose from, and when the topic's route is not known: nobody is asked.
+func (c *Client) StoredBy(topic, shardingKey string) (broker string) {
+	r := c.routes.known(topic)
+	switch {
+	case r == nil || len(r.writable) == 0:
+		return ""
+	case shardingKey != "":
+		return r.writable[javaIndex(shardingKey, len(r.writable))].Broker
+	case oneBroker(r.writable):
+		return r.writable[0].Broker
+	}
+	return ""
+}
+
 func oneBroker(queues []sdk.Queue) bool { return queues[0].Broker == queues[len(queues)-1].Broker }
 
 func javaIndex(key string, n int) int {

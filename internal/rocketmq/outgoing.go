@@ -71,6 +71,22 @@ func headerCount(topic string, properties map[string]string, name string) wire.O
 	return wire.Some(int32(n))
 }
 
+// CheckMessage tells what is wrong with a message that no Send takes, as far as the message itself shows it. The error wraps
+// ErrInvalidMessage.
+func CheckMessage(m *OutgoingMessage) error {
+	err := checkMessage(m)
+	if err == nil {
+		_, err = wire.JoinKeys(m.Keys)
+	}
+	if err == nil && len(m.Properties) > 0 {
+		_, err = propertyText(m.Properties)
+	}
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrInvalidMessage, err)
+	}
+	return nil
+}
+
 // checkMessage leaves a copy for a retry or dead-letter topic as it is: the message was stored once, and whatever a
 // producer was allowed then (an empty body, a larger one than this client sends) has to be stored again.
 func checkMessage(m *OutgoingMessage) error {

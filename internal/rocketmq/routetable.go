@@ -89,6 +89,16 @@ func (r *routes) get(ctx context.Context, topic string) (*route, error) {
 	return entry.route, nil
 }
 
+// known returns the last known route, nil when there is none.
+func (r *routes) known(topic string) *route {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if entry := r.topics[topic]; entry != nil {
+		return entry.route
+	}
+	return nil
+}
+
 // renew fetches the route now and waits for it.
 func (r *routes) renew(ctx context.Context, topic string) {
 	r.mu.Lock()

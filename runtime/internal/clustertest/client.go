@@ -486,6 +486,9 @@ func (b *Client) SendBatch(ctx context.Context, _ string, ms []*rocketmq.Outgoin
 	return results, failed
 }
 
+// StoredBy implements runtime.Broker.
+func (b *Client) StoredBy(string, string) string { return Broker }
+
 // Version implements runtime.Broker.
 func (b *Client) Version(string) int32 { return 0 }
 

@@ -11,26 +11,24 @@ import (
 	"github.com/streamd/streamd/runtime/internal/queue"
 )
 
-// call makes the call of a job's step, on its own goroutine. It touches the job alone, which the loop leaves alone
-// meanwhile.
-func (s *Settler) call(ctx context.Context, j *Job) {
+// make makes a call, on its own goroutine. It touches the call, and of the job what the loop leaves alone meanwhile.
+func (s *Settler) make(ctx context.Context, c *call) {
 	ctx, cancel := context.WithTimeout(ctx, callLimit)
 	defer cancel()
-	r := &result{job: j}
 	var err error
-	switch j.step.Kind {
+	switch c.step.Kind {
 	case StepProduce:
-		err = s.produce(ctx, j)
+		err = s.produce(ctx, c)
 	case StepSendBack:
-		err = s.sendBack(ctx, j)
+		err = s.sendBack(ctx, c.job)
 	default:
-		err = s.resend(ctx, j)
+		err = s.resend(ctx, c.job)
 	}
-	r.outcome = classify(err, j.step)
+	c.outcome, c.answer = classify(err, c.step), answerOf(err)
 	if err != nil {
-		r.text = err.Error()
+		c.text = err.Error()
 	}
-	s.results <- r
+	s.results <- c
 }
 
 func classify(err error, step Step) Outcome {

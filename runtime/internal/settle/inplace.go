@@ -104,6 +104,9 @@ func (s *Settler) release() {
 	for _, j := range dropped {
 		s.drop(j)
 	}
+	for _, c := range s.bulkheads.remove(func(c *call) bool { return !c.job.live() }) { // a broker that is silent may keep them for long
+		s.after(c)
+	}
 }
 
 // inPlace tells whether a failed message is tried in place.

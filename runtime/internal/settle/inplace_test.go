@@ -93,6 +93,8 @@ func (b *fakeBroker) SendBatch(context.Context, string, []*rocketmq.OutgoingMess
 	return nil, errors.New("not expected")
 }
 
+func (b *fakeBroker) StoredBy(string, string) string { return "b" }
+
 type inPlaceRig struct {
 	s      *Settler
 	broker *fakeBroker

@@ -16,8 +16,13 @@ type Job struct {
 	Info    frame.LaneInfo // who answered
 	Results *frame.Results // the outputs' columns
 
-	late  map[string]bool // topics that took no outputs at the last try: others come first
-	step  Step
+	items   []*Item // of Items, those that are not done
+	step    Step
+	calls   int    // queued or in flight
+	why     string // how one of them failed since the last pause
+	checked bool   // its outputs were
+	broken  *line  // it answers for the strand: see Settler.fail
+
 	tries int
 	since time.Time
 	index int // in the heap of waiting jobs
@@ -33,6 +38,8 @@ type Item struct {
 	D       *queue.Delivery
 	Outputs []int // indexes into Results.Outputs; those stored are taken out
 
+	tried   []int  // those that were given to a call since the job's last pause
+	flying  int    // those that a call has now
 	invalid string // why one of the outputs can never be stored
 }
 
@@ -44,15 +51,10 @@ func (j *Job) held() int64 {
 	return int64(len(j.Results.Outputs.Payload))
 }
 
-func (j *Job) first() *queue.Delivery { return j.Items[0].D }
+func (j *Job) first() *queue.Delivery { return j.items[0].D }
 
 func (j *Job) hasOutputs() bool {
-	for i := range j.Items {
-		if len(j.Items[i].Outputs) > 0 {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(j.items, func(it *Item) bool { return len(it.Outputs) > 0 })
 }
 
 func (j *Job) facts(retryOff, inPlace bool) Facts {
@@ -106,8 +108,8 @@ func (w *waiting) remove(match func(*Job) bool) {
 }
 
 func (j *Job) endSpans(err error) {
-	for i := range j.Items {
-		endSpan(j.Items[i].D, j.Verdict, err)
+	for _, it := range j.items {
+		endSpan(it.D, j.Verdict, err)
 	}
 }
 

@@ -17,11 +17,20 @@ type line struct {
 // lines holds the jobs of each line in the order in which they came: the first may go on, the others wait.
 type lines map[line][]*Job
 
-// enter lines a job up that stores outputs. Jobs come in the order in which the handler answered, which is that of each strand.
+// lineOf is the line of a message; false: it is in no strand.
+func lineOf(d *queue.Delivery) (l line, ok bool) {
+	if d.Strand == 0 {
+		return l, false
+	}
+	return line{d.Own, d.Strand}, true
+}
+
+// enter lines a job up that stores outputs, or whose messages come after some that do. Jobs come in the order in which the
+// handler answered, which is that of each strand.
 func (ls lines) enter(j *Job) {
-	for i := range j.Items {
-		d := j.Items[i].D
-		if l := (line{d.Own, d.Strand}); d.Strand != 0 && len(j.Items[i].Outputs) > 0 && !slices.Contains(j.lines, l) {
+	for _, it := range j.items {
+		l, ok := lineOf(it.D)
+		if ok && (len(it.Outputs) > 0 || len(ls[l]) > 0) && !slices.Contains(j.lines, l) {
 			j.lines = append(j.lines, l)
 			ls[l] = append(ls[l], j)
 		}
@@ -34,9 +43,9 @@ func (ls lines) first(j *Job) bool {
 }
 
 // leave takes a job out of the lines of which it has no message any more, and returns those that are the first of one now.
-func (ls lines) leave(j *Job, rest []Item) (next []*Job) {
+func (ls lines) leave(j *Job, rest []*Item) (next []*Job) {
 	j.lines = slices.DeleteFunc(j.lines, func(l line) bool {
-		if slices.ContainsFunc(rest, func(it Item) bool { return it.D.Own == l.own && it.D.Strand == l.strand }) {
+		if slices.ContainsFunc(rest, func(it *Item) bool { return it.D.Own == l.own && it.D.Strand == l.strand }) {
 			return false
 		}
 		left := slices.DeleteFunc(ls[l], func(o *Job) bool { return o == j })

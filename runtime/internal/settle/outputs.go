@@ -10,97 +10,273 @@ import (
 	"github.com/streamd/streamd/internal/frame"
 	"github.com/streamd/streamd/internal/rocketmq"
 	"github.com/streamd/streamd/internal/rocketmq/wire"
+	"github.com/streamd/streamd/runtime/internal/queue"
 )
 
-// produce stores the outputs of a job that are not stored yet. What was stored is taken out of the items, so that the
-// next try sends only the rest. Plain outputs of one topic go as one batch. Outputs with one sharding key are stored in their
-// order: none goes out while an earlier one is not stored. A message one of whose outputs can be stored by nobody stores none.
-func (s *Settler) produce(ctx context.Context, j *Job) error {
-	order, failed := s.batches(j)
-	slices.SortStableFunc(order, func(a, b *batch) int { return boolean(j.late[a.topic]) - boolean(j.late[b.topic]) })
-	held := map[string]bool{} // keys with an output that is not stored
-	j.late = map[string]bool{}
+// output is one output of a message on its way.
+type output struct {
+	item   *Item
+	d      *queue.Delivery // item.D
+	number int             // in Results.Outputs
+	strand line            // of its message; zero: it is in none
+	key    string          // topic and sharding key, of which it must not overtake others; empty = none
+
+	stored  bool
+	invalid string // why nobody may store it
+}
+
+// progress queues what outputs of a job may go out now. Each goes out once; when none is left the job is done, or tried again.
+func (s *Settler) progress(j *Job) {
+	s.split(j)
+	s.spoil(j)
+	s.goOn(s.lines.leave(j, j.items))
+	given := s.over || !j.live()
+	if !given {
+		for _, c := range s.plan(j) {
+			s.enqueue(c)
+		}
+	}
+	if j.calls > 0 {
+		return
+	}
+	for _, it := range j.items {
+		it.tried = it.tried[:0]
+	}
+	why := j.why
+	j.why = ""
+	switch {
+	case len(j.items) == 0:
+		s.finish(j, func(*Counters) {})
+	case given:
+		s.drop(j)
+	default:
+		s.again(j, OutcomeRefused, why)
+	}
+}
+
+// check finds the messages one of whose outputs nobody may store: they store none, and so does what follows them in their strand.
+func (s *Settler) check(j *Job) {
+	if j.checked {
+		return
+	}
+	j.checked = true
+	for _, it := range j.items {
+		for _, o := range it.Outputs {
+			m, err := s.output(j.Results, o)
+			if err == nil {
+				if err = rocketmq.CheckMessage(m); err != nil {
+					err = fmt.Errorf("an output to topic %s: %w", m.Topic, err)
+				}
+			}
+			if err != nil {
+				it.invalid = err.Error()
+				break
+			}
+		}
+	}
+}
+
+// chain is outputs that are stored in their order: those of the messages of a strand, or those of a sharding key.
+type chain struct {
+	call    *call // that has all of them that are not stored
+	blocked bool  // nothing more of it can go now
+}
+
+// admits tells that an output may go with a call: what has to be stored before it is, or goes before it in the same one.
+func (ch *chain) admits(c *call) bool {
+	return ch == nil || !ch.blocked && (ch.call == nil || ch.call == c)
+}
+
+func (ch *chain) add(c *call) {
+	if !ch.admits(c) || c == nil {
+		ch.blocked = true
+	}
+	ch.call = c
+}
+
+// plan makes calls, one for each broker and topic, of the outputs of a job that may go now and did not since its last pause.
+func (s *Settler) plan(j *Job) (calls []*call) {
+	strands, keys := make(map[line]*chain), make(map[string]*chain)
+	for _, it := range j.items {
+		l, bound := lineOf(it.D)
+		before := strands[l] // nil: it is the first of its strand, or bound by none
+		next := chain{}
+		if before != nil {
+			next = *before
+		}
+		next.blocked = next.blocked || it.invalid != ""
+		for _, o := range it.Outputs {
+			topic, sharding := s.address(j.Results, o)
+			out := &output{item: it, d: it.D, number: o, strand: l}
+			var ofKey *chain
+			if sharding != "" {
+				out.key = topic + "\x00" + sharding
+				if ofKey = keys[out.key]; ofKey == nil {
+					ofKey = &chain{}
+					keys[out.key] = ofKey
+				}
+			}
+			var c *call
+			if it.invalid == "" && !slices.Contains(it.tried, o) {
+				at, made := s.callTo(calls, j, topic, sharding)
+				if before.admits(at) && ofKey.admits(at) {
+					c = at
+					if made {
+						calls = append(calls, at)
+					}
+					at.outputs = append(at.outputs, out)
+					it.tried = append(it.tried, o)
+					it.flying++
+				}
+			}
+			if ofKey != nil && it.invalid == "" {
+				ofKey.add(c)
+			}
+			next.add(c)
+		}
+		if bound {
+			strands[l] = &next
+		}
+	}
+	return calls
+}
+
+// callTo finds the call for a broker and topic, or makes it.
+func (s *Settler) callTo(calls []*call, j *Job, topic, sharding string) (c *call, made bool) {
+	to := s.placeOf(topic, sharding)
+	for _, c := range calls {
+		if c.to == to && c.step.Topic == topic {
+			return c, false
+		}
+	}
+	return &call{job: j, step: Step{Kind: StepProduce, Topic: topic}, to: to}, true
+}
+
+// produced takes in what a call stored.
+func (s *Settler) produced(c *call) {
+	j := c.job
+	for _, o := range c.outputs {
+		o.item.flying--
+		switch {
+		case o.stored:
+			s.count(func(n *Counters) { n.OutputsStored++ })
+			o.item.stored(o.number)
+		case o.invalid != "":
+			o.item.invalid = o.invalid
+		}
+	}
+	if c.text != "" {
+		j.why = c.text
+	}
+	s.progress(j)
+}
+
+// produce stores the outputs of a call, which are of one topic. Plain ones go as one batch. What is stored after another because
+// of its strand or sharding key does not go out while that is not stored.
+func (s *Settler) produce(ctx context.Context, c *call) (failed error) {
+	var held holds
+	order, failed := s.batches(c)
 	for _, b := range order {
-		if b.key != "" && held[b.key] {
+		b = held.filter(b)
+		if len(b.messages) == 0 {
 			continue
 		}
-		if err := s.store(ctx, j, b); err != nil {
+		if err := s.store(ctx, b, &held); err != nil {
 			failed = err
-			held[b.key], j.late[b.topic] = true, true
 		}
 	}
 	return failed
 }
 
-func boolean(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
+// holds are the strands and sharding keys of which an output could not be stored.
+type holds struct {
+	strands map[line]bool
+	keys    map[string]bool
 }
 
-// batches divides the outputs of a job. The error is that of the last message whose outputs nobody can store.
-func (s *Settler) batches(j *Job) (order []*batch, failed error) {
-	shared := make(map[string]*batch) // by topic
-	for i := range j.Items {
-		messages, err := s.outputs(j, i)
-		if err != nil {
-			j.Items[i].invalid = err.Error()
-			failed = err
-			continue
-		}
-		for k, m := range messages {
-			from := place{item: i, output: j.Items[i].Outputs[k]}
-			if b := shared[m.Topic]; b != nil && shares(m) {
-				b.add(m, from)
-				continue
-			}
-			b := &batch{topic: m.Topic}
-			b.add(m, from)
-			order = append(order, b)
-			switch {
-			case shares(m):
-				shared[m.Topic] = b
-			case m.ShardingKey != "":
-				b.key = m.Topic + "\x00" + m.ShardingKey
-			}
-		}
+// hold notes an output that is not stored.
+func (h *holds) hold(o *output) {
+	if h.strands == nil {
+		h.strands, h.keys = make(map[line]bool), make(map[string]bool)
 	}
-	return order, failed
+	if o.strand != (line{}) {
+		h.strands[o.strand] = true
+	}
+	if o.key != "" {
+		h.keys[o.key] = true
+	}
 }
 
-// shares tells whether a message can be one of several in a batch.
-func shares(m *rocketmq.OutgoingMessage) bool { return m.Delay == 0 && m.ShardingKey == "" }
-
-// outputs are the messages of one item.
-func (s *Settler) outputs(j *Job, item int) ([]*rocketmq.OutgoingMessage, error) {
-	all := make([]*rocketmq.OutgoingMessage, 0, len(j.Items[item].Outputs))
-	for _, o := range j.Items[item].Outputs {
-		m, err := s.output(j.Results, o)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, m)
+// filter leaves out what is held.
+func (h *holds) filter(b *batch) *batch {
+	if h.strands == nil {
+		return b
 	}
-	return all, nil
+	rest := &batch{topic: b.topic}
+	for i, o := range b.from {
+		if !h.strands[o.strand] && (o.key == "" || !h.keys[o.key]) {
+			rest.add(b.messages[i], o)
+		}
+	}
+	return rest
 }
 
 // batch is outputs that are stored together.
 type batch struct {
 	topic    string
-	key      string // topic and sharding key of one that must not overtake others; empty = none
 	messages []*rocketmq.OutgoingMessage
-	from     []place
+	from     []*output
 }
 
-func (b *batch) add(m *rocketmq.OutgoingMessage, from place) {
+func (b *batch) add(m *rocketmq.OutgoingMessage, from *output) {
 	b.messages, b.from = append(b.messages, m), append(b.from, from)
 }
 
-type place struct{ item, output int }
+// batches divides the outputs of a call: plain ones share a batch, unless it would be stored before another that has an earlier
+// output of their strand. The error is that of an output which nobody may store, as the check could not know: nothing of its
+// strand comes after it.
+func (s *Settler) batches(c *call) (order []*batch, failed error) {
+	shared := -1
+	last, over := make(map[line]int), make(map[line]bool) // by strand: the last batch with an output of it
+	for _, o := range c.outputs {
+		if over[o.strand] {
+			continue
+		}
+		m, err := s.output(c.job.Results, o.number)
+		if err != nil { // the stream's topic for outputs was taken away
+			o.invalid, failed = err.Error(), err
+			over[o.strand] = o.strand != (line{})
+			continue
+		}
+		at := shared
+		if !shares(m) || at < 0 || o.strand != (line{}) && at < last[o.strand] {
+			at = len(order)
+			order = append(order, &batch{topic: c.step.Topic})
+			if shares(m) {
+				shared = at
+			}
+		}
+		order[at].add(m, o)
+		last[o.strand] = max(last[o.strand], at)
+	}
+	return order, failed
+}
 
-func (s *Settler) store(ctx context.Context, j *Job, b *batch) error {
-	done := spanOf(j.Items[b.from[0].item].D, "send", b.topic)
+// shares tells whether a message can be one of several in a batch. One whose properties are so long that with what the client adds
+// they may be too long is sent alone: of a batch the others would be stored, also those behind it in its strand.
+func shares(m *rocketmq.OutgoingMessage) bool {
+	size := len(m.Tag)
+	for _, key := range m.Keys {
+		size += len(key) + 1
+	}
+	for name, value := range m.Properties {
+		size += len(name) + len(value) + 2
+	}
+	return m.Delay == 0 && m.ShardingKey == "" && size < wire.MaxProperties/2
+}
+
+func (s *Settler) store(ctx context.Context, b *batch, held *holds) error {
+	done := spanOf(b.from[0].d, "send", b.topic)
 	var err error
 	var results []rocketmq.SendResult
 	if len(b.messages) == 1 {
@@ -110,33 +286,35 @@ func (s *Settler) store(ctx context.Context, j *Job, b *batch) error {
 		results, err = s.cfg.Broker.SendBatch(ctx, b.topic, b.messages)
 	}
 	done(err)
-	var rest batch
-	for i, p := range b.from {
-		if err == nil || i < len(results) && results[i].Status != 0 {
-			s.count(func(c *Counters) { c.OutputsStored++ })
-			j.Items[p.item].stored(p.output)
-			continue
+	rest := &batch{topic: b.topic}
+	for i, o := range b.from {
+		if o.stored = err == nil || i < len(results) && results[i].Status != 0; !o.stored {
+			rest.add(b.messages[i], o)
 		}
-		rest.messages, rest.from = append(rest.messages, b.messages[i]), append(rest.from, p)
 	}
 	if err == nil {
 		return nil
 	}
 	err = fmt.Errorf("storing %d outputs in %s: %w", len(b.messages), b.topic, err)
-	switch {
-	case !unstorable(err):
-		return err
-	case len(b.messages) == 1:
-		j.Items[b.from[0].item].invalid = err.Error()
-		return err
+	if unstorable(err) && len(b.messages) > 1 {
+		return s.storeEach(ctx, rest, held) // find out which of them it is
 	}
-	rest.topic = b.topic
-	return s.storeEach(ctx, j, &rest) // find out which of them it is
+	if unstorable(err) {
+		b.from[0].invalid = err.Error()
+	}
+	for _, o := range rest.from {
+		held.hold(o)
+	}
+	return err
 }
 
-func (s *Settler) storeEach(ctx context.Context, j *Job, b *batch) (failed error) {
+func (s *Settler) storeEach(ctx context.Context, b *batch, held *holds) (failed error) {
 	for i := range b.messages {
-		if err := s.store(ctx, j, &batch{topic: b.topic, messages: b.messages[i : i+1], from: b.from[i : i+1]}); err != nil {
+		one := held.filter(&batch{topic: b.topic, messages: b.messages[i : i+1], from: b.from[i : i+1]})
+		if len(one.messages) == 0 {
+			continue
+		}
+		if err := s.store(ctx, one, held); err != nil {
 			failed = err
 		}
 	}
@@ -159,23 +337,27 @@ func (it *Item) stored(output int) {
 	it.Outputs = rest
 }
 
+// address is where an output goes: its topic, empty when it has none and the stream neither, and its sharding key.
+func (s *Settler) address(r *frame.Results, i int) (topic, shardingKey string) {
+	if topic = r.Outputs.TopicOf(i); topic == "" {
+		topic = s.cfg.Policy().OutputTopic
+	}
+	if len(r.OutputShardingKey) > i {
+		shardingKey = r.OutputShardingKey[i]
+	}
+	return topic, shardingKey
+}
+
 func (s *Settler) output(r *frame.Results, i int) (*rocketmq.OutgoingMessage, error) {
 	m := &rocketmq.OutgoingMessage{
-		Topic: r.Outputs.TopicOf(i), Tag: r.Outputs.TagOf(i), Body: r.Outputs.Body(i),
-		Properties: wire.PropertyMap(r.Outputs.Properties(i)), Traced: true,
+		Tag: r.Outputs.TagOf(i), Body: r.Outputs.Body(i), Properties: wire.PropertyMap(r.Outputs.Properties(i)), Traced: true,
 	}
-	if m.Topic == "" {
-		m.Topic = s.cfg.Policy().OutputTopic
-	}
-	if m.Topic == "" {
+	if m.Topic, m.ShardingKey = s.address(r, i); m.Topic == "" {
 		return nil, errors.New("output without a topic, and the stream's outputs.topic is not set")
 	}
 	m.Keys = strings.Fields(string(r.Outputs.Keys(i)))
 	if len(r.OutputDelay) > i {
 		m.Delay = r.OutputDelay[i]
-	}
-	if len(r.OutputShardingKey) > i {
-		m.ShardingKey = r.OutputShardingKey[i]
 	}
 	return m, nil
 }

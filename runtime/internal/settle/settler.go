@@ -18,10 +18,8 @@ type Broker interface {
 	SendBack(ctx context.Context, req *rocketmq.SendBackRequest) error
 	Send(ctx context.Context, m *rocketmq.OutgoingMessage) (rocketmq.SendResult, error)
 	SendBatch(ctx context.Context, topic string, ms []*rocketmq.OutgoingMessage) ([]rocketmq.SendResult, error)
+	StoredBy(topic, shardingKey string) (broker string)
 }
-
-// MaxCalls bounds the calls in flight of one stream.
-const MaxCalls = 32
 
 // callLimit bounds one call.
 const callLimit = 10 * time.Second
@@ -36,6 +34,10 @@ type Config struct {
 	Failed func(d *queue.Delivery, v frame.Verdict, by *frame.LaneInfo)
 	// Again gives a message to the handler once more, in place.
 	Again func(*queue.Delivery)
+	// Broken tells that a message of a strand is going to be tried again which its handler had acked: what the handler has of
+	// the strand is to come again after it, whatever is still answered for it. Then j is to be submitted. It never blocks; nil
+	// = no handler has any.
+	Broken func(d *queue.Delivery, j *Job)
 	// Done tells that a message of a strand is settled, so that the next of it may go out; may be nil.
 	Done func(o *queue.Ownership, strand uint32)
 	// OutputLimit is from how many bytes of outputs on that wait to be stored no more should come: see Full. nil = no limit.
@@ -74,28 +76,29 @@ type Settler struct {
 	full     bool  // they are more than the limit
 
 	// The loop's alone.
-	ready   []*Job
-	waiting waiting
-	lines   lines
-	calls   int
-	off     time.Time // until when the retry topic counts as off, because a broker said so
-	shown   time.Time // when the hold was last published
-	results chan *result
-}
-
-type result struct {
-	job     *Job
-	outcome Outcome
-	text    string
+	bulkheads bulkheads
+	waiting   waiting
+	lines     lines
+	broken    map[line]int64 // the offset of the message that is going to be tried again: see fail
+	off       time.Time      // until when the retry topic counts as off, because a broker said so
+	shown     time.Time      // when the hold was last published
+	over      bool           // no more calls
+	results   chan *call
 }
 
 // New makes a settler that does nothing until Run.
 func New(cfg Config) *Settler {
-	return &Settler{cfg: cfg, wake: make(chan struct{}, 1), results: make(chan *result), heads: make(map[headID]Head), lines: make(lines)}
+	return &Settler{
+		cfg: cfg, wake: make(chan struct{}, 1), results: make(chan *call), heads: make(map[headID]Head), lines: make(lines), broken: make(map[line]int64),
+	}
 }
 
 // Submit takes a job.
 func (s *Settler) Submit(j *Job) {
+	j.items = make([]*Item, len(j.Items))
+	for i := range j.Items {
+		j.items[i] = &j.Items[i]
+	}
 	j.bytes = j.held()
 	s.mu.Lock()
 	s.inbox = append(s.inbox, j)
@@ -173,15 +176,15 @@ func (s *Settler) Run(ctx context.Context) {
 		s.release()
 		s.tryNow()
 		s.due()
-		s.start(ctx)
+		s.bulkheads.start(func(c *call) { go s.make(ctx, c) })
 		s.publish()
 		timer.Reset(s.pause())
 		select {
 		case <-ctx.Done():
 		case <-s.wake:
-		case r := <-s.results:
-			s.calls--
-			s.after(r)
+		case c := <-s.results:
+			s.bulkheads.ended(c)
+			s.after(c)
 		case <-timer.C:
 		}
 	}
@@ -189,13 +192,21 @@ func (s *Settler) Run(ctx context.Context) {
 }
 
 func (s *Settler) stop() {
-	for ; s.calls > 0; s.calls-- {
-		s.after(<-s.results)
+	s.over = true
+	for s.bulkheads.calls > 0 {
+		c := <-s.results
+		s.bulkheads.ended(c)
+		s.after(c)
 	}
 	s.take()
-	for len(s.ready)+len(s.waiting) > 0 {
-		jobs := slices.Concat(s.ready, []*Job(s.waiting))
-		s.ready, s.waiting = nil, nil
+	for {
+		for _, c := range s.bulkheads.remove(func(*call) bool { return true }) {
+			s.after(c)
+		}
+		jobs := s.waiting
+		if s.waiting = nil; len(jobs) == 0 && len(s.bulkheads.all) == 0 {
+			return
+		}
 		for _, j := range jobs {
 			s.drop(j) // what waited for its turn behind it follows
 		}
@@ -209,8 +220,12 @@ func (s *Settler) take() {
 	s.mu.Unlock()
 	for _, j := range jobs {
 		j.since = s.cfg.Now()
+		if s.mend(j); len(j.items) == 0 {
+			s.finish(j, func(*Counters) {})
+			continue
+		}
 		step := s.cfg.Policy().First(s.facts(j))
-		if step.Kind == StepProduce {
+		if j.Verdict.Kind == frame.VerdictAck {
 			s.lines.enter(j)
 		}
 		if j.parked = !s.lines.first(j); j.parked {
@@ -271,33 +286,19 @@ func (s *Settler) next(j *Job, step Step) {
 		d.Attempt++
 		s.cfg.Again(d)
 	default:
-		s.ready = append(s.ready, j)
+		s.begin(j)
 	}
 }
 
 // live tells whether the ownership of any message still counts.
 func (j *Job) live() bool {
-	for i := range j.Items {
-		if j.Items[i].D.Own.Live() {
-			return true
-		}
-	}
-	return false
-}
-
-func (s *Settler) start(ctx context.Context) {
-	n := 0
-	for ; n < len(s.ready) && s.calls < MaxCalls; n++ {
-		s.calls++
-		go s.call(ctx, s.ready[n])
-	}
-	s.ready = append(s.ready[:0], s.ready[n:]...)
+	return slices.ContainsFunc(j.items, func(it *Item) bool { return it.D.Own.Live() })
 }
 
 func (s *Settler) settle(j *Job) {
 	j.endSpans(nil)
-	for i := range j.Items {
-		s.settled(j.Items[i].D)
+	for _, it := range j.items {
+		s.settled(it.D)
 	}
 	skipped := j.step.Kind == StepSkip
 	s.finish(j, func(c *Counters) {
@@ -322,10 +323,9 @@ func (s *Settler) settled(d *queue.Delivery) {
 }
 
 func (s *Settler) drop(j *Job) {
-	for i := range j.Items {
-		d := j.Items[i].D
-		s.unnote(d)
-		d.Own.Drop([]*queue.Delivery{d}, true)
+	for _, it := range j.items {
+		s.unnote(it.D)
+		it.D.Own.Drop([]*queue.Delivery{it.D}, true)
 	}
 	s.finish(j, func(*Counters) {})
 }
@@ -348,79 +348,6 @@ func (s *Settler) count(f func(*Counters)) {
 	s.mu.Unlock()
 }
 
-// after acts on the end of a call.
-func (s *Settler) after(r *result) {
-	j := r.job
-	if r.outcome == OutcomeDone {
-		s.counted(j)
-		j.step = Step{Kind: StepSettle}
-		s.settle(j) // also when the ownership has ended: it is durable now, which is to be counted
-		return
-	}
-	s.count(func(c *Counters) { c.Refusals++ })
-	s.split(j)
-	s.invalid(j)
-	if len(j.Items) == 0 {
-		s.finish(j, func(*Counters) {})
-		return
-	}
-	s.goOn(s.lines.leave(j, j.Items))
-	step := s.cfg.Policy().Next(s.facts(j), j.step, r.outcome, r.text)
-	if step.Off {
-		s.off = s.cfg.Now().Add(offFor)
-	}
-	if step.Kind == j.step.Kind {
-		j.tries++
-	} else {
-		j.tries = 0
-	}
-	if j.tries == 1 || j.tries%20 == 0 {
-		s.cfg.Logger.Warn("verdict is not durable yet, it is tried again", "queue", j.first().Queue().String(), "msg_id", j.first().Identity(), "tries", j.tries, "error", r.text)
-	}
-	s.next(j, step)
-}
-
-// split settles the messages of a job whose outputs are all stored, so that one refused output holds only its own.
-func (s *Settler) split(j *Job) {
-	if j.step.Kind != StepProduce {
-		return
-	}
-	rest := j.Items[:0]
-	for i := range j.Items {
-		it := j.Items[i]
-		if len(it.Outputs) > 0 {
-			rest = append(rest, it)
-			continue
-		}
-		endSpan(it.D, j.Verdict, nil)
-		s.settled(it.D)
-	}
-	j.Items = rest
-}
-
-// invalid makes jobs of their own of messages whose outputs no broker may store: they are retried as failed.
-func (s *Settler) invalid(j *Job) {
-	rest := j.Items[:0]
-	for i := range j.Items {
-		it := j.Items[i]
-		if it.invalid == "" {
-			rest = append(rest, it)
-			continue
-		}
-		v := frame.Verdict{Kind: frame.VerdictRetry, Class: "output", Text: it.invalid}
-		if it.D.Direct != nil { // nobody settles it
-			it.D.Direct(v)
-			it.D.Own.Settle([]*queue.Delivery{it.D})
-			continue
-		}
-		s.Submit(&Job{Items: []Item{{D: it.D}}, Verdict: v, Info: j.Info})
-		if s.cfg.Failed != nil {
-			s.cfg.Failed(it.D, v, &j.Info)
-		}
-	}
-	j.Items = rest
-}
-
 func (s *Settler) counted(j *Job) {
 	s.count(func(c *Counters) {
 		switch {
@@ -440,7 +367,8 @@ const manyWaiting = 64
 // publish makes the longest wait readable. What waited and is being tried again still counts.
 func (s *Settler) publish() {
 	now := s.cfg.Now()
-	if len(s.waiting) > manyWaiting && now.Sub(s.shown) < time.Second || len(s.waiting) == 0 && s.calls > 0 {
+	stuck, why := s.bulkheads.stuck()
+	if len(s.waiting) > manyWaiting && now.Sub(s.shown) < time.Second || len(s.waiting) == 0 && stuck == nil && s.bulkheads.calls > 0 {
 		return
 	}
 	s.shown = now
@@ -454,6 +382,9 @@ func (s *Settler) publish() {
 	}
 	if oldest != nil {
 		h = oldest.holdReason(s.retryOff())
+	}
+	if stuck != nil && (oldest == nil || stuck.since.Before(oldest.since)) {
+		h = queue.Hold{Kind: queue.HoldSettle, Text: why, Message: stuck.first().Identity(), Since: stuck.since}
 	}
 	s.mu.Lock()
 	s.hold = h

@@ -1,0 +1,319 @@
+package settle
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/streamd/streamd/internal/bubbletest"
+	"github.com/streamd/streamd/internal/frame"
+	"github.com/streamd/streamd/internal/rocketmq"
+	"github.com/streamd/streamd/runtime/internal/queue"
+	"github.com/streamd/streamd/sdk"
+)
+
+// cluster is brokers by name. Those whose name begins with "silent" never answer. What is sent to topic B/x is broker B's.
+type cluster struct {
+	mu    sync.Mutex
+	out   map[string]int
+	most  int            // of calls in flight, of all
+	each  map[string]int // of calls in flight, by broker
+	done  map[string]int
+	texts []string // of outputs that are stored
+	// refuse tells what to answer to an output; nil = it is stored.
+	refuse func(*rocketmq.OutgoingMessage) error
+}
+
+func newCluster() *cluster {
+	return &cluster{out: map[string]int{}, each: map[string]int{}, done: map[string]int{}}
+}
+
+func (c *cluster) ask(ctx context.Context, broker string) error {
+	c.mu.Lock()
+	c.out[broker]++
+	c.each[broker] = max(c.each[broker], c.out[broker])
+	all := 0
+	for _, n := range c.out {
+		all += n
+	}
+	c.most = max(c.most, all)
+	c.mu.Unlock()
+	var err error
+	if strings.HasPrefix(broker, "silent") {
+		<-ctx.Done()
+		err = fmt.Errorf("asking %s: %w", broker, ctx.Err())
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.out[broker]--
+	if err == nil {
+		c.done[broker]++
+	}
+	return err
+}
+
+func (c *cluster) SendBack(ctx context.Context, req *rocketmq.SendBackRequest) error {
+	return c.ask(ctx, req.Queue.Broker)
+}
+
+func (c *cluster) Send(ctx context.Context, m *rocketmq.OutgoingMessage) (rocketmq.SendResult, error) {
+	if c.refuse != nil {
+		if err := c.refuse(m); err != nil {
+			return rocketmq.SendResult{}, err
+		}
+	}
+	if err := c.ask(ctx, c.StoredBy(m.Topic, m.ShardingKey)); err != nil {
+		return rocketmq.SendResult{}, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.texts = append(c.texts, string(m.Body))
+	return rocketmq.SendResult{Status: rocketmq.SendOK}, nil
+}
+
+func (c *cluster) SendBatch(ctx context.Context, _ string, ms []*rocketmq.OutgoingMessage) ([]rocketmq.SendResult, error) {
+	results := make([]rocketmq.SendResult, len(ms))
+	for i, m := range ms {
+		var err error
+		if results[i], err = c.Send(ctx, m); err != nil {
+			return results, err
+		}
+	}
+	return results, nil
+}
+
+// StoredBy is what the topic's name says.
+func (c *cluster) StoredBy(topic, _ string) string {
+	name, _, _ := strings.Cut(topic, "-of-")
+	return name
+}
+
+func (c *cluster) stored() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.texts)
+}
+
+// mostOf tells how many calls were in flight at one time: to a broker, and to all.
+func (c *cluster) mostOf(broker string) (each, all int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.each[broker], c.most
+}
+
+// settler runs one over the cluster until the test ends.
+func (c *cluster) settler(t *testing.T, change ...func(*Config)) *Settler {
+	t.Helper()
+	cfg := Config{
+		Policy: func() *Policy { return &Policy{Group: "G", MaxRetries: 16, Levels: DefaultLevels()} }, Broker: c,
+		RetryOff: func() bool { return false }, Again: func(*queue.Delivery) {}, Now: time.Now, Logger: slog.New(slog.DiscardHandler),
+	}
+	for _, f := range change {
+		f(&cfg)
+	}
+	s := New(cfg)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		s.Run(ctx)
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-ended
+	})
+	return s
+}
+
+// messages are n of a broker's queue, at a handler.
+func messages(broker string, n int) (o *queue.Ownership, ds []queue.Delivery) {
+	o = queue.NewOwnership(sdk.Queue{Topic: "T", Broker: broker}, 1, 0, nil, make(chan struct{}, 1))
+	ds = make([]queue.Delivery, n)
+	for i := range ds {
+		ds[i] = queue.Delivery{Offset: int64(i), Attempt: 1, Topic: "T", Body: []byte("x")}
+	}
+	o.Admit(ds, int64(n), time.Now())
+	o.Sent(n)
+	return o, ds
+}
+
+func failAll(s *Settler, ds []queue.Delivery) {
+	for i := range ds {
+		s.Submit(&Job{Items: []Item{{D: &ds[i]}}, Verdict: frame.Verdict{Kind: frame.VerdictRetry, Text: "db"}})
+	}
+}
+
+// Each broker has bounds of its own, and all have one together. One that is silent holds nobody but itself, more of them no longer
+// than one call lasts; then each is asked by one call at a time.
+func TestEachBrokerHasItsOwnBound(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
+		c := newCluster()
+		s := c.settler(t)
+		_, ds := messages("silent-0", 3000)
+		failAll(s, ds)
+		synctest.Wait()
+		own, healthy := messages("healthy", 500)
+		began := time.Now()
+		failAll(s, healthy)
+		synctest.Wait()
+		if own.Safe() != 500 || time.Since(began) > 0 {
+			t.Errorf("%d messages of the broker that answers are sent back at once, want 500", own.Safe())
+		}
+		if got, _ := c.mostOf("silent-0"); got != MaxCalls {
+			t.Errorf("%d calls at once to the silent broker, want %d", got, MaxCalls)
+		}
+		var more [][]queue.Delivery
+		for i := range 20 {
+			_, ds := messages(fmt.Sprint("silent-", i+1), 200)
+			failAll(s, ds)
+			more = append(more, ds)
+		}
+		pass(2*callLimit + time.Second)
+		if _, got := c.mostOf(""); got != MaxAll {
+			t.Errorf("%d calls at once, want %d", got, MaxAll)
+		}
+		pass(2 * callLimit)
+		own, healthy = messages("healthy", 500)
+		failAll(s, healthy)
+		synctest.Wait()
+		if own.Safe() != 500 {
+			t.Errorf("with %d silent brokers %d messages of the other are sent back at once, want 500", len(more)+1, own.Safe())
+		}
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		for broker, n := range c.out {
+			if n > 1 {
+				t.Errorf("%d calls are in flight to %s, which answers nothing", n, broker)
+			}
+		}
+		if _, _, h := s.Status(); h.Kind != queue.HoldSettle || h.Message == "" || !strings.Contains(h.Text, "silent-0") {
+			t.Errorf("hold %+v", h)
+		}
+	})
+}
+
+// A queue that is given up takes with it what waits for its silent broker.
+func TestReleaseEmptiesTheQueueOfASilentBroker(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
+		c := newCluster()
+		s := c.settler(t)
+		o, ds := messages("silent", 1000)
+		failAll(s, ds)
+		synctest.Wait()
+		o.End()
+		s.Release(o)
+		pass(2*callLimit + time.Second)
+		if _, pending, _ := s.Status(); pending != 0 {
+			t.Errorf("%d jobs are under way", pending)
+		}
+	})
+}
+
+// strandJob is one answer for messages of one strand, each with outputs to topics; the outputs' texts are offset and topic.
+func strandJob(topics ...[]string) (*queue.Ownership, *Job) {
+	o, ds := messages("b", len(topics))
+	o.Order = queue.OrderQueue
+	var b frame.Builder
+	j := &Job{Verdict: frame.Verdict{Kind: frame.VerdictAck}, Results: &frame.Results{}}
+	for i := range ds {
+		ds[i].Strand = 7
+		it := Item{D: &ds[i]}
+		for _, topic := range topics[i] {
+			it.Outputs = append(it.Outputs, b.Len())
+			b.Append(&frame.Record{Topic: topic, Body: fmt.Appendf(nil, "%d %s", i, topic)})
+		}
+		j.Items = append(j.Items, it)
+	}
+	j.Results.Outputs = *b.Records()
+	return o, j
+}
+
+// Within an answer nothing of a strand is stored or settled before what comes before it, wherever its outputs go; other brokers'
+// outputs of the same message do not wait for each other.
+func TestOutputsOfAStrandAreInOrderOverBrokers(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
+		c := newCluster()
+		var refusing atomic.Bool
+		refusing.Store(true)
+		c.refuse = func(m *rocketmq.OutgoingMessage) error {
+			if refusing.Load() && m.Topic == "a-of-T" {
+				return &rocketmq.ResponseError{Remark: "busy"}
+			}
+			return nil
+		}
+		s := c.settler(t)
+		o, j := strandJob([]string{"b-of-T"}, []string{"a-of-T", "b-of-T"}, nil, []string{"b-of-T", "b-of-U"}, []string{"a-of-T"})
+		s.Submit(j)
+		pass(time.Second)
+		if got := c.stored(); !slices.Equal(got, []string{"0 b-of-T", "1 b-of-T"}) || o.Safe() != 1 || o.Active() != 4 {
+			t.Errorf("while broker a refuses %q is stored, safe %d, %d active", got, o.Safe(), o.Active())
+		}
+		refusing.Store(false)
+		pass(time.Minute)
+		got := c.stored()
+		if o.Safe() != 5 || len(got) != 6 || got[2] != "1 a-of-T" || got[5] != "4 a-of-T" {
+			t.Errorf("%q is stored, safe %d", got, o.Safe())
+		}
+	})
+}
+
+// Without a strand messages do not wait for each other: one whose output's broker is silent holds nobody else of its answer.
+func TestSilentBrokerHoldsOnlyItsOutputsOfAnAnswer(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
+		c := newCluster()
+		s := c.settler(t)
+		for range 200 {
+			o, j := strandJob([]string{"silent-of-T"}, []string{"a-of-T"}, nil, []string{"a-of-T", "b-of-T"})
+			for i := range j.Items {
+				j.Items[i].D.Strand = 0
+			}
+			s.Submit(j)
+			synctest.Wait()
+			if o.Active() != 1 {
+				t.Fatalf("%d messages wait, want the one whose output goes to the silent broker", o.Active())
+			}
+		}
+		if got := len(c.stored()); got != 600 {
+			t.Errorf("%d outputs are stored, want 600", got)
+		}
+	})
+}
+
+// Several outputs of one message that only the broker refuses for good give what follows back as well.
+func TestOutputThatTheBrokerRefusesBreaksItsStrand(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
+		c := newCluster()
+		c.refuse = func(m *rocketmq.OutgoingMessage) error {
+			if string(m.Body) == "1 b-of-T" {
+				return rocketmq.ErrInvalidMessage
+			}
+			return nil
+		}
+		var back []int64
+		var failed *Job
+		s := c.settler(t, func(cfg *Config) {
+			cfg.Again = func(d *queue.Delivery) { back = append(back, d.Offset) }
+			cfg.Broken = func(_ *queue.Delivery, j *Job) { failed = j }
+		})
+		o, j := strandJob([]string{"b-of-T"}, []string{"b-of-T"}, nil, []string{"b-of-T"})
+		s.Submit(j)
+		later, rest := strandJob([]string{"b-of-T"})
+		rest.Items[0].D.Own, rest.Items[0].D.Offset = o, 4
+		synctest.Wait()
+		s.Submit(rest)
+		synctest.Wait()
+		if got := c.stored(); !slices.Equal(got, []string{"0 b-of-T"}) || !slices.Equal(back, []int64{2, 3, 4}) || o.Safe() != 1 {
+			t.Errorf("%q is stored, %v given back, safe %d", got, back, o.Safe())
+		}
+		if failed == nil || failed.Verdict.Class != "output" || failed.Items[0].D.Offset != 1 || later.Active() != 1 {
+			t.Errorf("failed: %+v", failed)
+		}
+	})
+}
