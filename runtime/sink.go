@@ -8,6 +8,7 @@ import (
 	"github.com/streamd/streamd/internal/frame"
 	"github.com/streamd/streamd/runtime/internal/dispatch"
 	"github.com/streamd/streamd/runtime/internal/queue"
+	"github.com/streamd/streamd/runtime/internal/settle"
 )
 
 // sink is where a stream's queues bring their messages: the dispatcher of the present handler, and those of earlier ones
@@ -139,6 +140,11 @@ func (k *sink) Revoke(o *queue.Ownership, cut bool) {
 func (k *sink) move(one *queue.Delivery) { k.with(func(d *dispatch.Dispatcher) { d.Move(one) }) }
 
 func (k *sink) again(one *queue.Delivery) { k.with(func(d *dispatch.Dispatcher) { d.Again(one) }) }
+
+// broken tells that the settler has a message of a strand tried again that a handler had acked.
+func (k *sink) broken(one *queue.Delivery, j *settle.Job) {
+	k.with(func(d *dispatch.Dispatcher) { d.Broken(one, j) })
+}
 
 // poke lets the present dispatcher look again whether something can be sent.
 func (k *sink) poke() { k.with(func(d *dispatch.Dispatcher) { d.Poke() }) }

@@ -62,6 +62,7 @@ func newStream(rt Config, c StreamConfig, process *queue.Budget) *stream {
 	s.settler = settle.New(settle.Config{
 		Policy: s.policy.Load, Broker: s.broker, RetryOff: s.retryOff.Load, Again: func(d *queue.Delivery) { s.sink.again(d) },
 		Done:        func(o *queue.Ownership, strand uint32) { s.sink.done(o, strand) },
+		Broken:      func(d *queue.Delivery, j *settle.Job) { s.sink.broken(d, j) },
 		Failed:      func(d *queue.Delivery, v frame.Verdict, by *frame.LaneInfo) { s.failed(d, v, by, rt.Now()) },
 		OutputLimit: func() int64 { return s.config().Window.StreamBytes }, Relieved: func() { s.sink.poke() },
 		Now: rt.Now, Logger: s.log,

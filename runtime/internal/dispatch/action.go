@@ -5,6 +5,7 @@ import (
 
 	"github.com/streamd/streamd/internal/frame"
 	"github.com/streamd/streamd/runtime/internal/queue"
+	"github.com/streamd/streamd/runtime/internal/settle"
 )
 
 // LaneID names a lane within a dispatcher; it is never used twice.
@@ -40,6 +41,8 @@ const (
 	ActOpenSolo
 	// ActClose: Lane is not needed any more; drain it.
 	ActClose
+	// ActSettle: hand Job to the settler, after everything that was answered before.
+	ActSettle
 	// ActFailure: D failed in a way that is no verdict (crash); Verdict says how.
 	ActFailure
 )
@@ -58,6 +61,7 @@ type Action struct {
 	Results *frame.Results
 	Outputs []int // indexes into Results.Outputs
 	Index   []uint32
+	Job     *settle.Job
 }
 
 // Settings are what a reload may change.

@@ -142,7 +142,7 @@ func (c *Core) ack(l *lane, f *flight, i uint32, r *frame.Results, outputs map[u
 	if src.revoked {
 		c.forget(src)
 	}
-	if out := outputs[i]; len(out) > 0 || d.Direct != nil || d.Retried() {
+	if out := outputs[i]; c.stores(d, len(out) > 0) || len(out) > 0 || d.Direct != nil || d.Retried() {
 		c.counters.Outputs += uint64(len(out))
 		c.act(Action{Kind: ActVerdict, D: d, Verdict: frame.Verdict{Index: i, Kind: frame.VerdictAck}, Info: &l.info, Results: r, Outputs: out})
 		return start

@@ -7,6 +7,7 @@ import (
 
 	"github.com/streamd/streamd/internal/frame"
 	"github.com/streamd/streamd/runtime/internal/queue"
+	"github.com/streamd/streamd/runtime/internal/settle"
 )
 
 // Core decides what goes where. It is not safe for concurrent use.
@@ -56,7 +57,8 @@ type Input struct {
 	Kind       InputKind
 	Own        *queue.Ownership
 	Deliveries []queue.Delivery // InOffer
-	One        *queue.Delivery  // InAgain, InMove
+	One        *queue.Delivery  // InAgain, InMove, InBroken
+	Job        *settle.Job      // InBroken
 	Strand     Strand           // InDone: Number; InAdopt
 	Cut        bool             // InRevoke
 	Lane       LaneID           // InOpened, InEvent
@@ -77,6 +79,7 @@ const (
 	InAgain                          // the settler gives a message back: it is to be tried again in place
 	InMove                           // the dispatcher before this one had not sent a message
 	InDone                           // Own: the settler has settled a message of Strand
+	InBroken                         // One is going to be tried again after its handler has acked it: what follows comes again; Job: its verdict
 	InAdopt                          // Own: messages of Strand are at the settler, or follow as suspects
 	InRevoke                         // a queue goes; Cut: what is out is given up
 	InOpened                         // a lane is open
@@ -99,6 +102,9 @@ func (c *Core) Step(now time.Time, in Input) []Action {
 		c.again(now, in.One, false)
 	case InDone:
 		c.strandDone(in.Own, in.Strand.Number)
+	case InBroken:
+		c.broken(now, in.One)
+		c.act(Action{Kind: ActSettle, Job: in.Job})
 	case InAdopt:
 		c.adopt(in.Own, in.Strand)
 	case InRevoke:

@@ -226,7 +226,7 @@ var errReplaced = errors.New("the handler was replaced and did not answer in tim
 // end drops what never got out, so that owners see it unsettled and its memory is given back: all queues are closed by now.
 func (d *Dispatcher) end() {
 	for _, in := range d.take() {
-		if in.Kind == InRevoke || in.Kind == InOffer || in.Kind == InAgain || in.Kind == InMove {
+		if in.Kind == InRevoke || in.Kind == InOffer || in.Kind == InAgain || in.Kind == InMove || in.Kind == InBroken {
 			d.step(d.cfg.Now(), in)
 		}
 	}

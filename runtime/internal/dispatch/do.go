@@ -52,6 +52,8 @@ func (d *Dispatcher) do(now time.Time, a *Action) {
 		if l := d.lanes[a.Lane]; l != nil {
 			d.drain(l)
 		}
+	case ActSettle:
+		d.cfg.Settle(a.Job)
 	case ActFailure:
 		if d.cfg.Hooks != nil {
 			d.cfg.Hooks.Failed(a.D, a.Verdict, a.Info, now)

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/streamd/streamd/runtime/internal/queue"
+	"github.com/streamd/streamd/runtime/internal/settle"
 )
 
 // Strand is a strand as one dispatcher tells another of it.
@@ -51,6 +52,12 @@ func (d *Dispatcher) TakeOver(l Left) {
 // Settled tells that a message of a strand is settled.
 func (d *Dispatcher) Settled(o *queue.Ownership, strand uint32) {
 	d.push(Input{Kind: InDone, Own: o, Strand: Strand{Number: strand}})
+}
+
+// Broken tells that a message of a strand, which its handler acked, is going to be tried again: what follows it is taken back from
+// the handler. Then its verdict j is settled.
+func (d *Dispatcher) Broken(one *queue.Delivery, j *settle.Job) {
+	d.push(Input{Kind: InBroken, One: one, Job: j})
 }
 
 func (c *Core) left() Left {

@@ -24,6 +24,7 @@ type strand struct {
 	waiting []*queue.Delivery // in the order of their offsets
 	out     int               // given to a lane and not settled since: on lanes, at the settler, suspects
 	listed  bool              // among the source's runnable ones
+	storing bool              // something of what is out was acked with outputs: what is acked after it is settled after it
 }
 
 // runnable tells that the strand's next message may be sent.
@@ -107,7 +108,7 @@ func (c *Core) takeStrands(now time.Time, s *source, l *lane, f *flight, room in
 	}
 	for len(f.items) < room && len(s.runnable) > 0 && !full {
 		st := s.runnable[0]
-		s.runnable, st.listed = slices.Delete(s.runnable, 0, 1), false
+		s.runnable, st.listed, st.storing = slices.Delete(s.runnable, 0, 1), false, false
 		n := 0
 		for n < len(st.waiting) && len(f.items) < room && !full {
 			d := st.waiting[n]
@@ -123,6 +124,9 @@ func (c *Core) takeStrands(now time.Time, s *source, l *lane, f *flight, room in
 				break // what follows waits until it is settled
 			}
 			put(now, d, f, bytes)
+			if d.Retried() {
+				break // should it fail again, the handler has done nothing behind it that it has to do again
+			}
 		}
 		st.waiting = slices.Delete(st.waiting, 0, n)
 		c.goOn(st) // when there was no room for any of it
@@ -182,6 +186,33 @@ func (c *Core) giveUpRest(now time.Time, l *lane, f *flight, head *queue.Deliver
 		}
 	}
 	return index
+}
+
+// broken takes back from handlers what follows a message of a strand that is going to be tried again although they have acked it.
+func (c *Core) broken(now time.Time, head *queue.Delivery) {
+	for _, l := range c.lanes {
+		for _, seq := range l.seqs() {
+			f := l.flights[seq]
+			if index := c.giveUpRest(now, l, f, head); len(index) > 0 {
+				c.act(Action{Kind: ActCancel, Lane: l.id, Seq: seq, Index: index})
+			}
+			l.end(f)
+		}
+	}
+}
+
+// stores tells whether a message that is acked has to be settled after others of its strand whose outputs are stored, and notes
+// that it has outputs itself.
+func (c *Core) stores(d *queue.Delivery, outputs bool) bool {
+	if d.Strand == 0 {
+		return false
+	}
+	st := c.strands[d.Strand]
+	if st == nil || st.source.own != d.Own {
+		return false
+	}
+	st.storing = st.storing || outputs
+	return st.storing
 }
 
 // idOf is the strand of a message whose ownership may have ended.
