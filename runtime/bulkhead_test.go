@@ -2,6 +2,7 @@ package runtime_test
 
 import (
 	"context"
+	"errors"
 	"strconv"
 	"testing"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"github.com/streamd/streamd/internal/rocketmq/wire"
 	"github.com/streamd/streamd/runtime"
 	"github.com/streamd/streamd/runtime/internal/clustertest"
+	"github.com/streamd/streamd/sdk"
 )
 
 // One broker takes connections and says nothing more, with thousands of failed messages of its own to be sent back. What the other
@@ -92,6 +94,39 @@ func TestStopDoesNotWorkOffWhatASilentBrokerIsOwed(t *testing.T) {
 		}
 		hit.Lift()
 		if err := c.Close(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A queue without an offset is started once one broker tells that the group is not new; it does not wait for another that is silent.
+func TestSilentBrokerHoldsNoStartElsewhere(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
+		f := newFleet(t, broker.Config{}, ack)
+		defer f.close()
+		f.put(f.b, 2, 10)
+		for _, b := range []*broker.Broker{f.a, f.b} {
+			b.PutGroup(b.NewGroup(group))
+		}
+		c := f.client(rocketmq.Config{ClientID: "10.0.0.2@1#1", Dial: f.dial})
+		if _, err := c.Queues(t.Context(), topicName); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Commit(t.Context(), group, sdk.Queue{Topic: topicName, Broker: f.b.Name()}, 5); err != nil {
+			t.Fatal(err)
+		}
+		hit := f.a.Faults().Inject(broker.Fault{Codes: []wire.RequestCode{wire.ReqQueryConsumerOffset}, Do: broker.DropRequest()})
+		e := f.engine(c)
+		wait(10 * time.Second)
+		for q := range int32(2) {
+			if got, _ := f.b.Committed(group, topicName, q); got != 10 {
+				t.Errorf("queue %d of the broker that answers is committed to %d, want 10", q, got)
+			}
+		}
+		hit.Lift()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if err := errors.Join(e.Stop(ctx), c.Close(ctx)); err != nil {
 			t.Error(err)
 		}
 	})

@@ -43,7 +43,8 @@ func (n *newness) OthersHaveOffsets(ctx context.Context, q Queue) (bool, error) 
 	return !n.isFresh(q) && !n.freshForOthers(ctx, q), nil // another worker or member may have seen the group new, and committed, meanwhile
 }
 
-// anyHasOffset asks queue by queue, unless another queue has just found that none has.
+// anyHasOffset asks queue by queue, unless another queue has just found that none has. A broker that does not tell keeps nobody from
+// learning what another one knows; without that nothing is known.
 func (n *newness) anyHasOffset(ctx context.Context, q Queue) (bool, error) {
 	l := n.look(q.Topic)
 	select {
@@ -63,15 +64,23 @@ func (n *newness) anyHasOffset(ctx context.Context, q Queue) (bool, error) {
 		queues = slices.Clone(queues)
 		queues[0], queues[i] = queues[i], queues[0]
 	}
+	silent := map[string]bool{}
+	var failed error
 	for _, other := range queues {
-		_, has, err := n.s.broker.Committed(ctx, n.s.config().Group, other)
-		if err != nil {
-			return false, err //nolint:wrapcheck // as above
+		if silent[other.Broker] {
+			continue
 		}
-		if has {
+		_, has, err := n.s.broker.Committed(ctx, n.s.config().Group, other)
+		switch {
+		case err != nil:
+			silent[other.Broker], failed = true, err
+		case has:
 			l.has = other
 			return true, nil
 		}
+	}
+	if failed != nil {
+		return false, failed
 	}
 	n.note(queues)
 	return false, nil

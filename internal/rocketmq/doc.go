@@ -17,6 +17,8 @@
 //   - Every request is bounded: by its own timeout within the caller's context. A pull's is longer than the broker may hold it.
 //   - Errors can be told apart: IsRetriable, IsRouteStale, IsFatal, IsUnknownOutcome, IsOriginalGone. A *ResponseError carries
 //     the broker's code and words.
+//   - A broker that is silent keeps no other from being told something: heartbeats, leaves and questions go to all side by side, and
+//     none waits for another's.
 //   - Commits, send-backs and sends wait for the broker's word. Only masters are asked for them; replicas are read from.
 //   - No I/O before Start. Nothing is global: clients of different clusters live side by side.
 //

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/streamd/streamd/internal/rocketmq/wire"
 )
@@ -83,36 +84,39 @@ func filterRefusal(s Subscription, err error) error {
 }
 
 // Registered lists what the brokers of some topics have registered for a group: the subscriptions of whichever member's
-// heartbeat came last (203). Where brokers differ the newer version counts. Nothing when no member is online there, or
-// when no topic is known; an error when no broker could be asked.
+// heartbeat came last (203). They are asked side by side; where they differ the newer version counts. Nothing when no member is
+// online there, or when no topic is known; an error when no broker could be asked.
 func (c *Client) Registered(ctx context.Context, group string, topics []string) ([]Subscription, error) {
-	asked := map[string]bool{}
-	newest := map[string]Subscription{}
+	var brokers []string
 	var failed error
-	answered := false
 	for _, topic := range topics {
 		queues, err := c.Queues(ctx, topic)
 		if err != nil && !errors.Is(err, ErrTopicNotFound) {
 			failed = errors.Join(failed, err)
 		}
 		for _, q := range queues {
-			if asked[q.Broker] {
-				continue
-			}
-			asked[q.Broker] = true
-			table, err := c.ConsumerConnections(ctx, q.Broker, group)
-			switch {
-			case errors.Is(err, ErrNoMembers):
-				answered = true
-			case err != nil:
-				failed = errors.Join(failed, err)
-			default:
-				answered = true
-				takeNewer(newest, table.Subscriptions)
+			if !slices.Contains(brokers, q.Broker) {
+				brokers = append(brokers, q.Broker)
 			}
 		}
 	}
-	if !answered && failed != nil {
+	var mu sync.Mutex
+	newest := map[string]Subscription{}
+	answered := false
+	errs := forEach(brokers, func(broker string) error {
+		table, err := c.ConsumerConnections(ctx, broker, group)
+		if err != nil && !errors.Is(err, ErrNoMembers) {
+			return err
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		answered = true
+		if err == nil {
+			takeNewer(newest, table.Subscriptions)
+		}
+		return nil
+	})
+	if failed = errors.Join(failed, errors.Join(errs...)); !answered && failed != nil {
 		return nil, failed
 	}
 	out := make([]Subscription, 0, len(newest))

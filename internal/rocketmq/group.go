@@ -12,11 +12,8 @@ import (
 
 // groups are the groups that this client is a member of.
 type groups struct {
-	// beating is held for reading while a heartbeat is on its way, for writing while a group is taken out: a heartbeat
-	// that names the group must not be overtaken by its unregistering.
-	beating sync.RWMutex
-	mu      sync.Mutex
-	specs   map[string]GroupSpec
+	mu    sync.Mutex
+	specs map[string]GroupSpec
 }
 
 func (g *groups) add(spec GroupSpec) error {
@@ -33,8 +30,6 @@ func (g *groups) add(spec GroupSpec) error {
 }
 
 func (g *groups) remove(name string) bool {
-	g.beating.Lock()
-	defer g.beating.Unlock()
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	_, there := g.specs[name]
@@ -152,12 +147,16 @@ func (c *Client) leaveAll(ctx context.Context) error {
 }
 
 // unregister tells every broker that a connection stands to, also one that nobody uses yet: its first heartbeat may have
-// named the group. The others know no member of ours.
+// named the group. The others know no member of ours. The group is taken out before: what is on its way to a broker may name it and
+// is waited for there, since it must not be overtaken, and nowhere else.
 func (c *Client) unregister(ctx context.Context, header *wire.UnregisterClientRequest) error {
 	results := forEach(c.routes.all(), func(to BrokerAddr) error {
 		one := c.brokers.known(to.Addr)
 		if one == nil {
 			return nil
+		}
+		if err := one.beats.ended(ctx); err != nil {
+			return fmt.Errorf("waiting for the heartbeat on its way to broker %s (replica %d): %w", to.Name, to.ID, err)
 		}
 		one.told.clear() // it forgets what it was told of the group
 		conn := one.introduced()
@@ -180,10 +179,10 @@ func (c *Client) unregister(ctx context.Context, header *wire.UnregisterClientRe
 	return errors.Join(results...)
 }
 
-// fanOut is how many brokers are spoken to at once.
-const fanOut = 16
+// fanOut is how many brokers are spoken to at once: more than a cluster has, so that those which are silent hold nobody back.
+const fanOut = 256
 
-// forEach runs f for all items, a few at a time, and returns the results in order.
+// forEach runs f for all items, side by side, and returns the results in order.
 func forEach[T any](items []T, f func(T) error) []error {
 	results := make([]error, len(items))
 	limit := make(chan struct{}, fanOut)

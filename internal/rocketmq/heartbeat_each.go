@@ -26,8 +26,7 @@ func (r refusedGroupsError) Unwrap() []error { return slices.Collect(maps.Values
 // beat sends one heartbeat. Access control refuses it as a whole when one of its groups may not be consumed: then each group
 // gets a heartbeat of its own, so that the others stay members. Brokers add the groups of one client up.
 func (c *Client) beat(ctx context.Context, one *peer, conn *remoting.Conn) error {
-	c.groups.beating.RLock()
-	defer c.groups.beating.RUnlock()
+	defer one.beats.begin()()
 	specs := c.groups.all()
 	err := c.tell(ctx, one, conn, specs)
 	if _, refused := AccessRefused(err); !refused || len(specs) < 2 {

@@ -28,6 +28,7 @@ type peer struct {
 	// advertised holds, by group and topic, the subscription version that the broker was last told.
 	advertised advertised
 	told       told // for heartbeats without subscriptions
+	beats      beats
 
 	mu       sync.Mutex
 	conn     *remoting.Conn

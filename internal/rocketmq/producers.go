@@ -109,7 +109,7 @@ func anyOf(results []error) error {
 // LeaveProducers unregisters a producer group at every broker (35). The group is left whatever the result. What is not
 // ended yet, another member of the group is asked about.
 func (c *Client) LeaveProducers(ctx context.Context, group string) error {
-	if !c.removeProducers(group) {
+	if !c.producers.remove(group) {
 		return fmt.Errorf("leaving producer group %s: %w", group, ErrNotJoined)
 	}
 	if err := c.running(); err != nil {
@@ -121,17 +121,10 @@ func (c *Client) LeaveProducers(ctx context.Context, group string) error {
 	return nil
 }
 
-// removeProducers takes a group out while no heartbeat that names it is on its way.
-func (c *Client) removeProducers(group string) bool {
-	c.groups.beating.Lock()
-	defer c.groups.beating.Unlock()
-	return c.producers.remove(group)
-}
-
 // leaveAllProducers is LeaveProducers for all groups of a client that closes.
 func (c *Client) leaveAllProducers(ctx context.Context) (failed error) {
 	for _, group := range c.producers.names() {
-		c.removeProducers(group)
+		c.producers.remove(group)
 		failed = errors.Join(failed, c.unregister(ctx, &wire.UnregisterClientRequest{ClientID: c.cfg.ClientID, ProducerGroup: wire.Some(group)}))
 	}
 	return failed

@@ -244,3 +244,46 @@ func TestTheLastOfAnEpochThatIsOverIsTold(t *testing.T) {
 		t.Error("still haunted")
 	}
 }
+
+// slowLocks is a broker that takes its time to take a lock back.
+type slowLocks struct{ free chan struct{} }
+
+func (slowLocks) Want(_ sdk.Queue, tell func(Lock)) {
+	tell(Lock{Held: true, Until: time.Now().Add(time.Hour)})
+}
+func (l slowLocks) Leave(sdk.Queue, bool) { <-l.free }
+
+// Nobody who tells a worker something waits for the broker that its end waits for: the member's loop tells all workers.
+func TestWorkerThatGivesItsLockBackHoldsNobody(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
+		o := newLookout(t)
+		w := o.worker(&Settings{DrainLimit: time.Second, CommitEvery: time.Second, CommitCount: 1000, PullHold: time.Second, Limits: Limits{Messages: 10, Bytes: 1 << 20, Span: 100}})
+		locks := slowLocks{free: make(chan struct{})}
+		w.cfg.Locks, w.cfg.Order = locks, OrderQueue
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			w.Run(t.Context())
+		}()
+		synctest.Wait()
+		w.Drain(true)
+		<-time.NewTimer(time.Minute).C
+		synctest.Wait()
+		told := make(chan struct{})
+		go func() {
+			defer close(told)
+			for range 100 {
+				w.Commit()
+			}
+		}()
+		synctest.Wait()
+		select {
+		case <-told:
+		default:
+			t.Error("who tells a worker to commit waits until its lock is given back")
+		}
+		close(locks.free)
+		<-ended
+		<-told
+	})
+}

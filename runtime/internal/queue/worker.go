@@ -16,6 +16,7 @@ type Worker struct {
 	cfg     Config
 	cmds    chan command
 	kick    chan struct{}
+	deaf    chan struct{} // closed when cmds is not read any more
 	done    chan struct{}
 	calls   sync.WaitGroup
 	events  chan event
@@ -101,7 +102,7 @@ func NewWorker(cfg Config) *Worker {
 		estimate = 0 // mostly idle
 	}
 	return &Worker{
-		cfg: cfg, cmds: make(chan command, 8), kick: make(chan struct{}, 1), done: make(chan struct{}), events: make(chan event), answers: make(chan *pulled, 1),
+		cfg: cfg, cmds: make(chan command, 8), kick: make(chan struct{}, 1), deaf: make(chan struct{}), done: make(chan struct{}), events: make(chan event), answers: make(chan *pulled, 1),
 		phase: PhaseStarting, epoch: cfg.Epoch, committed: -1, estimate: estimate, garbageAt: -1,
 		published: Status{Phase: PhaseStarting, Epoch: cfg.Epoch, Committed: -1, Max: -1, Acquired: cfg.Now()},
 	}
@@ -136,7 +137,7 @@ func (w *Worker) Done() <-chan struct{} { return w.done }
 func (w *Worker) send(c command) {
 	select {
 	case w.cmds <- c:
-	case <-w.done:
+	case <-w.deaf:
 	}
 }
 
@@ -174,6 +175,7 @@ func (w *Worker) Run(ctx context.Context) {
 }
 
 func (w *Worker) finish() {
+	close(w.deaf) // nobody waits for what follows: the queue's broker may take its time to say that the lock is free
 	w.timer.Stop()
 	w.endCalls()
 	w.endPull()
