@@ -65,6 +65,49 @@ func TestSilentBrokerHoldsNobodyElsesSettling(t *testing.T) {
 	})
 }
 
+// What failed on a broker that takes nothing back stays in memory, and leaves room for what the other one has.
+func TestSilentBrokerLeavesMemoryToOthers(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
+		f := newFleet(t, broker.Config{}, func(_ context.Context, rec clustertest.Record) clustertest.Answer {
+			if len(rec.Body) > 1000 {
+				return clustertest.Answer{Verdict: retryOnce}
+			}
+			return clustertest.Answer{}
+		})
+		defer f.close()
+		hit := f.b.Faults().Inject(broker.Fault{Codes: []wire.RequestCode{wire.ReqSendBack}, Do: broker.DropRequest()})
+		e, stop := f.member("10.0.0.2@1#1", func(s *runtime.StreamConfig) {
+			s.Window.Bytes, s.Window.StreamBytes = 1<<20, 1<<20
+		})
+		wait(time.Second)
+		for i := range 200 {
+			if err := f.b.Put(broker.Message{Topic: topicName, Queue: int32(i % 2), Body: make([]byte, 16<<10)}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		wait(20 * time.Second)
+		st := e.Status().Streams[0]
+		if !holds(e.Status(), runtime.HoldStreamBytes) || st.BytesUsed > 1<<20 {
+			t.Errorf("%d bytes used, holds %+v", st.BytesUsed, st.Holds)
+		}
+		f.put(f.a, 2, 100)
+		wait(5 * time.Second)
+		for q := range int32(2) {
+			if got, _ := f.a.Committed(group, topicName, q); got != 100 {
+				t.Errorf("queue %d of the broker that answers is committed to %d, want 100", q, got)
+			}
+		}
+		hit.Lift()
+		wait(2 * time.Minute)
+		for q := range int32(2) {
+			if got, _ := f.b.Committed(group, topicName, q); got != 100 {
+				t.Errorf("queue %d of the broker that was silent is committed to %d, want 100", q, got)
+			}
+		}
+		stop()
+	})
+}
+
 // A stop does not wait for calls that are queued behind a silent broker's: the other broker's queues are settled and committed, and
 // what is left is told.
 func TestStopDoesNotWorkOffWhatASilentBrokerIsOwed(t *testing.T) {

@@ -134,7 +134,7 @@ func (s *stream) status() StreamStatus {
 	st := StreamStatus{
 		Name: s.name, Group: c.Group, Broker: c.Broker, Handler: c.Handler, ClientID: s.broker.ClientID(),
 		Lanes: d.Lanes, Plugin: d.Info, Ready: d.Ready, Suspects: d.Suspects, Settling: settling,
-		BytesUsed: s.budget.Used(), BytesLimit: s.budget.Limit(),
+		BytesUsed: s.shares.whole.Used(), BytesLimit: s.shares.whole.Limit(),
 	}
 	s.member.read(&st)
 	st.Order, st.LocksHeld, st.Heads = c.Order, locksHeld(st.Queues), s.settler.Heads()
@@ -148,7 +148,7 @@ func (s *stream) status() StreamStatus {
 			st.Holds = append(st.Holds, h)
 		}
 	}
-	if name, full := s.budget.Full(); full {
+	if name, full := s.shares.full(); full {
 		st.Holds = append(st.Holds, Hold{Kind: HoldStreamBytes, Text: "pulls wait for memory of " + name})
 	}
 	return st

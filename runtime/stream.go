@@ -25,7 +25,7 @@ type stream struct {
 	rt     Config // seams, clock, logger; its Streams are not looked at
 	broker Broker
 	log    *slog.Logger
-	budget *queue.Budget
+	shares *shares // of the memory for messages
 
 	current  atomic.Pointer[StreamConfig]
 	policy   atomic.Pointer[settle.Policy]
@@ -54,7 +54,7 @@ func newStream(rt Config, c StreamConfig, process *queue.Budget) *stream {
 	s := &stream{
 		name: c.Name, rt: rt, broker: rt.Brokers[c.Broker],
 		log:    rt.Logger.With("stream", c.Name, "group", c.Group),
-		budget: queue.NewBudget("stream "+c.Name, c.Window.StreamBytes, process),
+		shares: newShares("stream "+c.Name, c.Window.StreamBytes, process),
 		rates:  rates.New(rt.Now), started: rt.Now(),
 	}
 	s.use(c)
@@ -95,7 +95,7 @@ func (s *stream) use(c StreamConfig) {
 	}
 	s.settings.Store(&table)
 	s.current.Store(&c)
-	s.budget.SetLimit(c.Window.StreamBytes)
+	s.shares.setLimit(c.Window.StreamBytes)
 }
 
 func sameSubscriptions(a, b *StreamConfig) bool {
@@ -234,7 +234,7 @@ func (s *stream) queueConfig(q Queue, epoch uint64, released func(queue.Report))
 			}
 			return s.queueSettings(s.config(), rocketmq.Subscription{Topic: q.Topic, Expression: "*", Type: rocketmq.FilterTag})
 		},
-		Broker: s.broker, Budget: s.budget, Sink: s.sink, Newness: s.member.newness, Now: s.rt.Now, Rand: s.rt.Rand, Logger: s.log,
+		Broker: s.broker, Budget: s.shares.of(q.Broker), Sink: s.sink, Newness: s.member.newness, Now: s.rt.Now, Rand: s.rt.Rand, Logger: s.log,
 		Pulled: func(n int, took time.Duration) { s.rates.Pulled(q.Topic, n, took) },
 		Order:  c.Order.ofQueue(), Locks: s.locks(c),
 		Released: released, Owned: func() int { return int(s.member.owned.Load()) },

@@ -157,7 +157,7 @@ type Window struct {
 	Messages    int  `yaml:"messages" default:"1000" min:"1" max:"1048576" doc:"Messages."`
 	Bytes       Size `yaml:"bytes" default:"16MiB" min:"64KiB" doc:"Size; one larger message still passes alone."`
 	Span        int  `yaml:"span" default:"2000" min:"1" max:"1048576" doc:"Distance of the newest from the oldest unsettled offset, at most: what a crash repeats when one message holds the commit back."`
-	StreamBytes Size `yaml:"stream_bytes" default:"64MiB" min:"64KiB" doc:"Size over all queues of the stream on this member. When more outputs than that wait to be stored, the handler gets no more messages."`
+	StreamBytes Size `yaml:"stream_bytes" default:"64MiB" min:"64KiB" doc:"Size over all queues of the stream on this member; those of one broker take three quarters of it at most when there are several. When more outputs than that wait to be stored, the handler gets no more messages."`
 }
 
 // Retry says how often and when a failed message comes again.

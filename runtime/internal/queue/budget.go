@@ -81,7 +81,7 @@ func (b *Budget) TryAcquire(n int64) bool {
 	return free
 }
 
-func (b *Budget) fits(n int64) bool { return b.used <= 0 || b.used+n <= b.limit }
+func (b *Budget) fits(n int64) bool { return b.used <= 0 || n <= b.limit-b.used }
 
 func (b *Budget) cancel(t *ticket) {
 	b.mu.Lock()
