@@ -54,13 +54,19 @@ func unmet(what string, why, cause error) error {
 	return &unmetError{text, why, cause}
 }
 
+// skew is by how much a plugin may see the end of a call's time before its host.
+const skew = time.Second
+
 // unanswered says why a call got no answer: that the time is up, or the process's fate.
 func (g *generation) unanswered(ctx context.Context, err error) error {
 	code := status.Code(err)
+	if at, limited := ctx.Deadline(); limited && code == codes.DeadlineExceeded && time.Until(at) < skew {
+		<-ctx.Done() // the plugin's clock was the faster
+	}
 	switch {
 	case ctx.Err() != nil && (code == codes.DeadlineExceeded || code == codes.Canceled):
 		return unmet("no answer", nil, context.Cause(ctx))
-	case code == codes.DeadlineExceeded: // the plugin's clock was the faster
+	case code == codes.DeadlineExceeded: // of a limit of the plugin's own
 		return unmet("no answer", nil, context.DeadlineExceeded)
 	}
 	return g.explain(err)
