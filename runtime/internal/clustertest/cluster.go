@@ -333,6 +333,16 @@ func (c *Cluster) Messages(name string) (all []wire.Message) {
 	return all
 }
 
+// BodyAt returns the body of the message at a log offset; empty = none is there.
+func (c *Cluster) BodyAt(logOffset int64) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if r := c.log[logOffset]; r != nil {
+		return string(r.Body)
+	}
+	return ""
+}
+
 // MostPulls is the greatest number of pulls of a queue that were under way at one time.
 func (c *Cluster) MostPulls(q sdk.Queue) int {
 	c.mu.Lock()

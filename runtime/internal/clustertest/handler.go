@@ -21,6 +21,8 @@ type Record struct {
 	Solo                 bool
 	Generation           uint64
 	Strand               uint32
+	Batch                uint64          // the number of the batch that it came in, among those of its lane
+	Ended                <-chan struct{} // closed when the process that has the record ends
 }
 
 // Answer is a fake handler's verdict; the zero Answer is an ack.
@@ -37,6 +39,9 @@ type Answer struct {
 type Handler struct {
 	// Do handles one record; it may block until ctx ends.
 	Do func(ctx context.Context, r Record) Answer
+	// Told hears of each answer that reaches the engine, those of records that were not touched included; may be nil. It must
+	// not call the handler.
+	Told func(r Record, a Answer)
 	// Down makes Open fail.
 	Down func() error
 	// Pages tells whether a crash names its suspects; default true.
@@ -165,6 +170,7 @@ func (l *Lane) Send(b *frame.Batch) error {
 		rec := Record{
 			ID: r.ID, Topic: r.Topic, Keys: r.Keys, Tag: r.Tag, Body: string(r.Body), QueueID: r.QueueID, Offset: r.Offset,
 			Attempt: r.Attempt, Solo: l.spec.Solo, Generation: l.info.Generation, Strand: r.Strand,
+			Batch: b.Seq, Ended: l.life.Done(),
 		}
 		t := task{ref: frame.Ref{Seq: b.Seq, Index: uint32(i)}, rec: rec}
 		var cancel context.CancelFunc
@@ -194,7 +200,7 @@ func (l *Lane) runStrand(tasks []task) {
 	failed := false
 	for _, t := range tasks {
 		if failed || t.ctx.Err() != nil || l.isRevoked(t.rec.QueueID) {
-			l.answer(t.ref, Answer{Verdict: frame.Verdict{Kind: frame.VerdictUntouched}})
+			l.answer(t, Answer{Verdict: frame.Verdict{Kind: frame.VerdictUntouched}})
 			continue
 		}
 		failed = !l.run(t)
@@ -214,6 +220,7 @@ func (l *Lane) run(t task) bool {
 	select {
 	case l.slots <- struct{}{}:
 	case <-ctx.Done():
+		l.answer(t, Answer{Verdict: frame.Verdict{Kind: frame.VerdictUntouched}})
 		return false
 	}
 	defer func() { <-l.slots }()
@@ -233,17 +240,21 @@ func (l *Lane) run(t task) bool {
 	case a.Never:
 		<-l.life.Done()
 	default:
-		l.answer(ref, a)
+		l.answer(t, a)
 	}
 	return a.Verdict.Kind == 0 || a.Verdict.Kind == frame.VerdictAck
 }
 
-func (l *Lane) answer(ref frame.Ref, a Answer) {
+func (l *Lane) answer(t task, a Answer) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
 		return
 	}
+	if l.h.Told != nil {
+		l.h.Told(t.rec, a)
+	}
+	ref := t.ref
 	l.running[ref]()
 	delete(l.running, ref)
 	l.out--
