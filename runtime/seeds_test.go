@@ -419,6 +419,9 @@ func (s *story) produce() {
 func (s *story) tell() {
 	for range 1 + s.draw(3) {
 		s.join()
+		if s.mood < rough {
+			wait(time.Second) // two that begin in one moment may both find a queue free, and repeat what is in it
+		}
 	}
 	for end := time.Now().Add(time.Minute); time.Now().Before(end); {
 		s.produce()
