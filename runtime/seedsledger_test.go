@@ -20,6 +20,9 @@ import (
 // outTopic takes what the handlers of a story emit.
 const outTopic = "Out"
 
+// retriesFrom is where the retry topic of a story begins: so an offset tells whether it is one of a retry.
+const retriesFrom = 1 << 20
+
 // ledger keeps account of a story: of each place where a message stands, and of what is stored for it. It judges each
 // delivery and each commit when it happens by what docs/order.md, docs/operating.md and promise 2 of the README say.
 // It is safe for concurrent use: handlers and the engine's calls tell it what they do.
@@ -187,7 +190,7 @@ func (l *ledger) entry(body string) *entry {
 
 // spotOf is where a delivered message stands: its own queue, or the retry topic's.
 func (l *ledger) spotOf(e *entry, rec clustertest.Record) spot {
-	if l.ordered() || rec.Attempt == 1 {
+	if rec.Offset < retriesFrom {
 		return e.at
 	}
 	return spot{clustertest.Queue(wire.RetryTopic(group), int(rec.QueueID)), int64(rec.Offset)} //nolint:gosec // small

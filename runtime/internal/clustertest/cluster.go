@@ -255,6 +255,14 @@ func (c *Cluster) Expire(q sdk.Queue, first int64) {
 	}
 }
 
+// Begin makes a topic with one queue, which begins at an offset: earlier messages have expired.
+func (c *Cluster) Begin(q sdk.Queue, first int64) {
+	c.CreateTopic(q.Topic, 1)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.topics[q.Topic].queues[0].min = first
+}
+
 // Truncate drops the messages of a queue from end on, as a failover that loses the tail does.
 func (c *Cluster) Truncate(q sdk.Queue, end int64) {
 	c.mu.Lock()
