@@ -23,7 +23,7 @@ import (
 
 // The flags of `make simulate`.
 var (
-	seeds = flag.Int("seeds", 6, "stories to let happen to the whole engine")
+	seeds = flag.Int("seeds", 8, "stories to let happen to the whole engine")
 	from  = flag.Uint64("from", 1, "the first of them")
 	seed  = flag.Uint64("seed", 0, "only this story")
 )
