@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -316,4 +317,126 @@ func TestOutputThatTheBrokerRefusesBreaksItsStrand(t *testing.T) {
 			t.Errorf("failed: %+v", failed)
 		}
 	})
+}
+
+// A later answer has a message of a strand that waits for a silent broker, and one of another strand. That one does not wait, nor
+// does what comes after it.
+func TestAStrandThatWaitsHoldsNoOther(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
+		c := newCluster()
+		s := c.settler(t)
+		o, first := strandJob([]string{"silent-of-T"})
+		s.Submit(first)
+		for n := range 3 {
+			_, later := strandJob([]string{"silent-of-T"}, []string{"a-of-T"})
+			for i := range later.Items {
+				later.Items[i].D.Own, later.Items[i].D.Offset = o, int64(2*n+i+1)
+			}
+			later.Items[1].D.Strand = later.Items[0].D.Strand + 1
+			s.Submit(later)
+		}
+		pass(5 * time.Second)
+		if n := len(c.stored()); n != 3 {
+			t.Errorf("%d outputs of another strand are stored, want 3", n)
+		}
+	})
+}
+
+// Of an answer with outputs for two brokers one is silent, and busy with much else, and the other refuses once. It is asked again
+// after a pause, whatever the silent one does.
+func TestARefusedOutputDoesNotWaitForASilentBroker(t *testing.T) {
+	for name, strand := range map[string]uint32{"no order": 0, "order": 1} {
+		t.Run(name, func(t *testing.T) {
+			bubbletest.Run(t, func(t *testing.T) {
+				c := newCluster()
+				var asked atomic.Int64
+				c.refuse = func(m *rocketmq.OutgoingMessage) error {
+					if m.Topic == "a-of-T" && asked.Add(1) == 1 {
+						return &rocketmq.ResponseError{Remark: "busy"}
+					}
+					return nil
+				}
+				limit := int64(1)
+				s := c.settler(t, func(cfg *Config) { cfg.OutputLimit = func() int64 { return limit } })
+				_, ds := messages("silent", 500)
+				failAll(s, ds)
+				o, j := strandJob([]string{"silent-of-T"}, []string{"a-of-T"}, []string{"a-of-T", "silent-of-T"})
+				for i := range j.Items {
+					j.Items[i].D.Strand = strand * uint32(1+i)
+				}
+				s.Submit(j)
+				pass(10 * time.Second)
+				if n := len(c.stored()); n != 1 {
+					t.Errorf("%d outputs are stored, want the one of the message that has none for the silent broker", n)
+				}
+				if n := o.Active(); n != 2 {
+					t.Errorf("%d messages are not settled, want the 2 with outputs for the silent broker", n)
+				}
+				if !s.Full() {
+					t.Error("the memory of an answer is free while outputs of it wait")
+				}
+			})
+		})
+	}
+}
+
+// What waits together for its turn begins when the turn of each comes, and goes out together where it can.
+func TestWhatWaitsTogetherNeedNotBeginTogether(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
+		c := newCluster()
+		var busy atomic.Bool
+		busy.Store(true)
+		c.refuse = func(m *rocketmq.OutgoingMessage) error {
+			if m.Topic == "a-of-T" && busy.Load() {
+				return &rocketmq.ResponseError{Remark: "busy"}
+			}
+			return nil
+		}
+		s := c.settler(t)
+		o, first := strandJob([]string{"silent-of-T"}, []string{"a-of-T"}, []string{"a-of-T"})
+		_, later := strandJob([]string{"silent-of-T"}, []string{"a-of-T"}, []string{"a-of-T"}, nil)
+		for i := range later.Items {
+			later.Items[i].D.Own, later.Items[i].D.Offset = o, int64(3+i)
+		}
+		for i := range 3 {
+			first.Items[i].D.Strand, later.Items[i].D.Strand = uint32(1+i), uint32(1+i)
+		}
+		later.Items[3].D.Strand = 2 // acked without outputs, after one that has some
+		s.Submit(first)
+		s.Submit(later)
+		pass(5 * time.Second)
+		if n := len(c.stored()); n != 0 {
+			t.Fatalf("%d outputs are stored, the broker is busy", n)
+		}
+		busy.Store(false)
+		pass(5 * time.Second)
+		if got := c.stored(); len(got) != 4 {
+			t.Errorf("%d outputs are stored, want 4", len(got))
+		}
+		if _, n, _ := s.Status(); n != 2 {
+			t.Errorf("%d jobs are left, want the 2 of the strand that the silent broker holds", n)
+		}
+	})
+}
+
+// Parts are what a strand, or a sharding key of one topic, binds together, over others too.
+func TestPartsOfAJob(t *testing.T) {
+	_, j := strandJob([]string{"a-of-T"}, []string{"a-of-T", "b-of-T"}, []string{"b-of-T"}, []string{"a-of-T"}, nil, nil, []string{"a-of-T"})
+	j.Results.OutputShardingKey = []string{"k", "k", "l", "l", "l", "", ""}
+	for i, strand := range []uint32{1, 2, 3, 4, 5, 5, 0} {
+		j.Items[i].D.Strand = strand
+	}
+	s := New(Config{Policy: func() *Policy { return &Policy{} }, Broker: newCluster(), Now: time.Now})
+	s.Submit(j)
+	var got [][]int64
+	for _, part := range s.parts(j) {
+		var offsets []int64
+		for _, it := range part {
+			offsets = append(offsets, it.D.Offset)
+		}
+		got = append(got, offsets)
+	}
+	if want := [][]int64{{0, 1, 2}, {3}, {4, 5}, {6}}; !reflect.DeepEqual(got, want) {
+		t.Errorf("parts %v, want %v", got, want)
+	}
 }

@@ -30,7 +30,7 @@ type Job struct {
 
 	lines  []line // in which it stands
 	parked bool   // until it is the first of them
-	bytes  int64  // of its outputs
+	memory *memory
 }
 
 // Item is one message of a job.

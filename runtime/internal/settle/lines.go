@@ -42,6 +42,12 @@ func (ls lines) first(j *Job) bool {
 	return !slices.ContainsFunc(j.lines, func(l line) bool { return ls[l][0] != j })
 }
 
+// waits tells whether a message of a job waits for its turn.
+func (ls lines) waits(j *Job, it *Item) bool {
+	l, bound := lineOf(it.D)
+	return bound && len(ls[l]) > 0 && ls[l][0] != j && slices.Contains(j.lines, l)
+}
+
 // leave takes a job out of the lines of which it has no message any more, and returns those that are the first of one now.
 func (ls lines) leave(j *Job, rest []*Item) (next []*Job) {
 	j.lines = slices.DeleteFunc(j.lines, func(l line) bool {
@@ -62,9 +68,8 @@ func (ls lines) leave(j *Job, rest []*Item) (next []*Job) {
 // goOn lets jobs go on that waited for their turn.
 func (s *Settler) goOn(jobs []*Job) {
 	for _, j := range jobs {
-		if j.parked && s.lines.first(j) {
-			j.parked = false
-			s.next(j, j.step)
+		if j.parked {
+			s.unpark(j)
 		}
 	}
 }

@@ -107,10 +107,9 @@ func (s *Settler) plan(j *Job) (calls []*call) {
 		next.blocked = next.blocked || it.invalid != ""
 		for _, o := range it.Outputs {
 			topic, sharding := s.address(j.Results, o)
-			out := &output{item: it, d: it.D, number: o, strand: l}
+			out := &output{item: it, d: it.D, number: o, strand: l, key: s.keyOf(j.Results, o)}
 			var ofKey *chain
-			if sharding != "" {
-				out.key = topic + "\x00" + sharding
+			if out.key != "" {
 				if ofKey = keys[out.key]; ofKey == nil {
 					ofKey = &chain{}
 					keys[out.key] = ofKey
@@ -167,6 +166,9 @@ func (s *Settler) produced(c *call) {
 	}
 	if c.text != "" {
 		j.why = c.text
+	}
+	for _, part := range s.partsOf(c) {
+		s.progress(part)
 	}
 	s.progress(j)
 }
@@ -346,6 +348,15 @@ func (s *Settler) address(r *frame.Results, i int) (topic, shardingKey string) {
 		shardingKey = r.OutputShardingKey[i]
 	}
 	return topic, shardingKey
+}
+
+// keyOf names the outputs among which an output must not overtake others: those of its topic and sharding key; empty = it has none.
+func (s *Settler) keyOf(r *frame.Results, i int) string {
+	topic, sharding := s.address(r, i)
+	if sharding == "" {
+		return ""
+	}
+	return topic + "\x00" + sharding
 }
 
 func (s *Settler) output(r *frame.Results, i int) (*rocketmq.OutgoingMessage, error) {

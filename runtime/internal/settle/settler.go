@@ -99,11 +99,11 @@ func (s *Settler) Submit(j *Job) {
 	for i := range j.Items {
 		j.items[i] = &j.Items[i]
 	}
-	j.bytes = j.held()
+	j.memory = &memory{j.held(), 1}
 	s.mu.Lock()
 	s.inbox = append(s.inbox, j)
 	s.pending++
-	s.holdOutputs(j.bytes)
+	s.holdOutputs(j.memory.bytes)
 	s.mu.Unlock()
 	s.poke()
 }
@@ -224,15 +224,13 @@ func (s *Settler) take() {
 			s.finish(j, func(*Counters) {})
 			continue
 		}
-		step := s.cfg.Policy().First(s.facts(j))
-		if j.Verdict.Kind == frame.VerdictAck {
-			s.lines.enter(j)
-		}
-		if j.parked = !s.lines.first(j); j.parked {
-			j.step = step
+		if j.Verdict.Kind != frame.VerdictAck {
+			s.next(j, s.cfg.Policy().First(s.facts(j)))
 			continue
 		}
-		s.next(j, step)
+		s.lines.enter(j)
+		j.parked = true
+		s.unpark(j)
 	}
 }
 
@@ -331,10 +329,14 @@ func (s *Settler) drop(j *Job) {
 }
 
 func (s *Settler) finish(j *Job, f func(*Counters)) {
+	freed := int64(0)
+	if j.memory.jobs--; j.memory.jobs == 0 {
+		freed = j.memory.bytes
+	}
 	s.mu.Lock()
 	s.pending--
 	f(&s.counters)
-	relieved := s.holdOutputs(-j.bytes)
+	relieved := s.holdOutputs(-freed)
 	s.mu.Unlock()
 	if relieved && s.cfg.Relieved != nil {
 		s.cfg.Relieved()
