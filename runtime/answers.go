@@ -41,7 +41,7 @@ func (m *member) brokerBack(broker string) {
 			w.TryNow()
 		}
 	}
-	m.s.settler.TryNow()
+	m.s.settler.TryNow(broker)
 	m.send(group.Input{Kind: group.InNotify})
 }
 

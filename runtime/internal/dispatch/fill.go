@@ -146,7 +146,7 @@ func (c *Core) Next(now time.Time) (at time.Time) {
 	for i := range c.running {
 		soonest(c.running[i].until)
 	}
-	if len(c.suspects) > 0 && (c.solo.state == soloNone || c.solo.state == soloOpen && len(c.solo.lane.flights) == 0 && c.solo.lane.credits > 0) {
+	if c.triesSolo(now) {
 		soonest(c.solo.notUntil)
 	}
 	return at

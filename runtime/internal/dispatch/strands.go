@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"math"
 	"slices"
 	"time"
 
@@ -15,8 +16,9 @@ type strandID struct {
 	key   string // order by key
 }
 
-// strand is the messages of one owned queue that must stay in order. While one of them is out, at the settler or among the
-// suspects, no other is sent; those of one batch come after one another in the plugin.
+// strand is the messages of one owned queue that must stay in order. While one of them is out, or at the settler, no other is
+// sent; those of one batch come after one another in the plugin. What comes behind a suspect waits for it, and a suspect for what
+// comes before it.
 type strand struct {
 	id      strandID
 	number  uint32 // in frames; unique in the stream, never 0
@@ -29,7 +31,22 @@ type strand struct {
 
 // runnable tells that the strand's next message may be sent.
 func (c *Core) runnable(st *strand) bool {
-	return st.out == 0 && len(st.waiting) > 0 && c.ghosts[st.id] == 0
+	if len(st.waiting) == 0 || c.ghosts[st.id] > 0 {
+		return false
+	}
+	n, first := c.suspectsOf(st)
+	return st.out == n && st.waiting[0].Offset < first
+}
+
+// suspectsOf is the number of suspects of a strand, and the lowest of their offsets; none: one that no message has.
+func (c *Core) suspectsOf(st *strand) (n int, first int64) {
+	first = math.MaxInt64
+	for _, d := range c.suspects {
+		if d.Own == st.source.own && d.Strand == st.number {
+			n, first = n+1, min(first, d.Offset)
+		}
+	}
+	return n, first
 }
 
 // strandOf is the strand of a message, made if need be.
@@ -109,8 +126,9 @@ func (c *Core) takeStrands(now time.Time, s *source, l *lane, f *flight, room in
 	for len(f.items) < room && len(s.runnable) > 0 && !full {
 		st := s.runnable[0]
 		s.runnable, st.listed, st.storing = slices.Delete(s.runnable, 0, 1), false, false
+		_, suspect := c.suspectsOf(st)
 		n := 0
-		for n < len(st.waiting) && len(f.items) < room && !full {
+		for n < len(st.waiting) && st.waiting[n].Offset < suspect && len(f.items) < room && !full {
 			d := st.waiting[n]
 			if full = !c.fits(d, l, f, *bytes); full {
 				continue
@@ -271,20 +289,13 @@ func (c *Core) nextSuspect(now time.Time) int {
 	return slices.IndexFunc(c.suspects, func(d *queue.Delivery) bool { return d.Strand == 0 || c.mayGoAlone(now, d) })
 }
 
-// mayGoAlone tells that a suspect is the first of its strand, and that all else of the strand that is out are suspects too.
+// mayGoAlone tells that a suspect is the first of its strand, with what waits there, and that all else of the strand that is out
+// are suspects too. What was acked before it may be back: its output could not be stored, or the crash took its answer.
 func (c *Core) mayGoAlone(now time.Time, d *queue.Delivery) bool {
 	st := c.strands[d.Strand]
 	if st == nil || c.ghosts[st.id] > 0 || d.Own.LeaseOver(now) {
 		return false
 	}
-	suspects := 0
-	for _, o := range c.suspects {
-		if o.Own != d.Own || o.Strand != d.Strand {
-			continue
-		}
-		if suspects++; o.Offset < d.Offset {
-			return false
-		}
-	}
-	return st.out == suspects
+	n, first := c.suspectsOf(st)
+	return st.out == n && d.Offset == first && (len(st.waiting) == 0 || st.waiting[0].Offset > first)
 }

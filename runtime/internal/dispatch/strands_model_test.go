@@ -3,6 +3,7 @@ package dispatch
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -317,7 +318,11 @@ func (m *model) crash() {
 			for i, r := range l.flights[seq] {
 				if r.running {
 					m.running[r.id]--
-					lost.Suspects = append(lost.Suspects, frame.Ref{Seq: seq, Index: uint32(i)})
+					k := i
+					if m.rnd.IntN(2) == 0 { // the answer to it is lost, and what follows it is what ran
+						k += max(0, slices.IndexFunc(l.flights[seq][i:], func(o *record) bool { return o != r && o.id == r.id && !o.answered }))
+					}
+					lost.Suspects = append(lost.Suspects, frame.Ref{Seq: seq, Index: uint32(k)})
 				}
 			}
 		}

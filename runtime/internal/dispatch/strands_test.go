@@ -229,3 +229,58 @@ func TestWhatFollowsAMessageThatIsOverdueComesAgainAfterIt(t *testing.T) {
 		t.Errorf("after the last one: %+v", as)
 	}
 }
+
+// What comes back before a suspect goes before it: the suspect waits for it, and nobody looks again and again meanwhile.
+func TestSuspectWaitsForWhatComesBackBeforeIt(t *testing.T) {
+	crash := frame.Event{Kind: frame.EventLost, Lost: &frame.Lost{Cause: frame.CauseCrash, Suspects: []frame.Ref{{Seq: 1, Index: 1}}}}
+	for name, comesBack := range map[string]func(r *rig, first *queue.Delivery){
+		"its output cannot be stored": func(r *rig, first *queue.Delivery) {
+			r.event(1, frame.Event{Kind: frame.EventResults, Results: &frame.Results{Seq: 1, AckRuns: []uint32{0, 1}, Cause: []uint32{0}}})
+			r.event(1, crash)
+			r.open(2, 100, frame.LaneInfo{})
+			if as := r.solo(3); len(sends(as)) != 0 {
+				t.Errorf("sent %v while the first message is at the settler", sends(as))
+			}
+			r.c.Step(r.now, Input{Kind: InBroken, One: first})
+			if as := r.c.Step(r.now, Input{Kind: InTick}); len(sends(as)) != 0 || !r.c.Next(r.now).IsZero() {
+				t.Errorf("sent %v before the next try of the first message, next step %s", sends(as), r.c.Next(r.now))
+			}
+			first.Attempt++
+			first.Trial().Failed = r.now
+			if got := sends(r.c.Step(r.now, Input{Kind: InAgain, One: first})); len(got) != 1 || !slices.Equal(got[0], []int64{0}) {
+				t.Errorf("sent %v when the first message came back", got)
+			}
+		},
+		"its answer is lost": func(r *rig, _ *queue.Delivery) {
+			r.event(1, crash)
+			if got := sends(r.open(2, 100, frame.LaneInfo{})); len(got) != 1 || !slices.Equal(got[0], []int64{0}) {
+				t.Errorf("sent %v after the crash", got)
+			}
+			if as := r.solo(3); len(sends(as)) != 0 {
+				t.Errorf("sent %v while the first message is out", sends(as))
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(Settings{BatchMax: 8, BatchBytes: 1 << 20})
+			r.open(1, 100, frame.LaneInfo{})
+			as := r.offerOrdered(queue.OrderQueue, 0, "", "", "")
+			comesBack(r, as[0].Items[0])
+			strand := r.c.suspects[0].Strand
+			if as := r.c.Step(r.now, Input{Kind: InTick}); len(sends(as)) != 0 || !r.c.Next(r.now).IsZero() {
+				t.Errorf("sent %v while the first message is out, next step %s", sends(as), r.c.Next(r.now))
+			}
+			got := sends(r.event(2, acked(1, 0, 1)))
+			if len(got) == 0 { // it was tried again: the settler has it
+				got = sends(r.c.Step(r.now, Input{Kind: InDone, Own: r.own[0], Strand: Strand{Number: strand}}))
+			}
+			if len(got) != 1 || !slices.Equal(got[0], []int64{1}) {
+				t.Errorf("sent %v after the first message, want the suspect alone", got)
+			}
+			r.c.Step(r.now, Input{Kind: InEvent, Lane: 3, Event: acked(1, 0, 1)})
+			if len(r.c.suspects) != 0 || r.c.Ready() != 0 {
+				t.Errorf("%d suspects, %d ready", len(r.c.suspects), r.c.Ready())
+			}
+		})
+	}
+}

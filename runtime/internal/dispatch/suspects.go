@@ -203,6 +203,19 @@ func (c *Core) trySolo(now time.Time) {
 	}
 }
 
+// triesSolo tells that a suspect goes out, or its lane is opened, as soon as the pause between tries is over. One that waits for
+// something of its strand is no reason to look again before something happens.
+func (c *Core) triesSolo(now time.Time) bool {
+	switch {
+	case len(c.suspects) == 0 || c.quiet:
+		return false
+	case c.solo.state == soloOpen:
+		return len(c.solo.lane.flights) == 0 && c.solo.lane.credits > 0 && c.nextSuspect(now) >= 0
+	default:
+		return c.solo.state == soloNone
+	}
+}
+
 // Broken tells that suspects crashed alone, the same one again or several in a row, and nothing since speaks for the plugin.
 func (c *Core) Broken() (text string, broken bool) {
 	if s := &c.solo; s.unproven >= soloCrashesToBroken && s.acks == c.counters.Acks && len(c.suspects) > 0 {

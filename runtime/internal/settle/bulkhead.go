@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 
 	"github.com/streamd/streamd/internal/rocketmq"
 )
@@ -14,6 +15,10 @@ const (
 	MaxCalls = 32  // to one broker
 	MaxAll   = 256 // to all of them
 )
+
+// maxSilent bounds the bulkheads that are kept without calls because nobody answered: brokers are few, but a handler may name any
+// topic for its outputs.
+const maxSilent = 256
 
 // call is one call of a job, and what came of it. While it is in flight it is its goroutine's.
 type call struct {
@@ -68,7 +73,11 @@ func (b *bulkhead) room() int {
 	return MaxCalls - b.calls
 }
 
-// bulkheads are those that have calls.
+// idle tells that it has no calls.
+func (b *bulkhead) idle() bool { return b.calls == 0 && len(b.queue) == 0 }
+
+// bulkheads are those that have calls, and those that are silent: all that was tried there may be in a pause, to come again at once.
+// One whose broker is gone for good stays, which costs nothing but its place among maxSilent.
 type bulkheads struct {
 	byName map[string]*bulkhead
 	all    []*bulkhead // in turn
@@ -79,6 +88,9 @@ type bulkheads struct {
 func (bs *bulkheads) add(c *call) {
 	b := bs.byName[c.to]
 	if b == nil {
+		if len(bs.all) >= maxSilent {
+			bs.drop((*bulkhead).idle, 1) // the one that is known to be silent for longest
+		}
 		b = &bulkhead{to: c.to}
 		if bs.byName == nil {
 			bs.byName = make(map[string]*bulkhead)
@@ -116,20 +128,45 @@ func (bs *bulkheads) ended(c *call) {
 		b.silent = c.text
 	case unasked:
 	}
-	bs.forget(b)
+	bs.forget()
 }
 
-// forget drops a bulkhead that has no calls.
-func (bs *bulkheads) forget(b *bulkhead) {
-	if b.calls == 0 && len(b.queue) == 0 {
-		delete(bs.byName, b.to)
-		bs.all = slices.DeleteFunc(bs.all, func(o *bulkhead) bool { return o == b })
+// answers takes note of brokers that are back: what waits for them does not wait for a call that was made before. One of several that
+// the client chooses among may be one of them.
+func (bs *bulkheads) answers(back []string) {
+	for _, b := range bs.all {
+		if slices.Contains(back, b.to) || strings.HasPrefix(b.to, severalBrokers) {
+			b.silent = ""
+		}
 	}
+	bs.forget()
+}
+
+// forget drops what has no calls, and answered when it was last asked.
+func (bs *bulkheads) forget() {
+	bs.drop(func(b *bulkhead) bool { return b.idle() && b.silent == "" }, len(bs.all))
+}
+
+// drop drops at most so many that match, the oldest first.
+func (bs *bulkheads) drop(match func(*bulkhead) bool, most int) {
+	bs.all = slices.DeleteFunc(bs.all, func(b *bulkhead) bool {
+		if most <= 0 || !match(b) {
+			return false
+		}
+		most--
+		delete(bs.byName, b.to)
+		return true
+	})
+}
+
+// queued tells that calls wait for room.
+func (bs *bulkheads) queued() bool {
+	return slices.ContainsFunc(bs.all, func(b *bulkhead) bool { return len(b.queue) > 0 })
 }
 
 // remove takes out the calls that match and are not in flight.
 func (bs *bulkheads) remove(match func(*call) bool) (removed []*call) {
-	for _, b := range slices.Clone(bs.all) {
+	for _, b := range bs.all {
 		b.queue = slices.DeleteFunc(b.queue, func(c *call) bool {
 			if !match(c) {
 				return false
@@ -137,8 +174,8 @@ func (bs *bulkheads) remove(match func(*call) bool) (removed []*call) {
 			removed = append(removed, c)
 			return true
 		})
-		bs.forget(b)
 	}
+	bs.forget()
 	return removed
 }
 
@@ -173,12 +210,15 @@ func (s *Settler) enqueue(c *call) {
 	s.bulkheads.add(c)
 }
 
+// severalBrokers begins the name of what goes to a topic whose broker the client chooses. No broker is named so: those have no spaces.
+const severalBrokers = "topic "
+
 // placeOf is where a message is stored as far as that is known before: a broker, or the one that the client will choose.
 func (s *Settler) placeOf(topic, shardingKey string) string {
 	if broker := s.cfg.Broker.StoredBy(topic, shardingKey); broker != "" {
 		return broker
 	}
-	return "topic " + topic // no broker's name: those have no spaces
+	return severalBrokers + topic
 }
 
 // after acts on the end of a call, or on one that is not made any more.

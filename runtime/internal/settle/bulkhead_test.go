@@ -26,6 +26,7 @@ type cluster struct {
 	out   map[string]int
 	most  int            // of calls in flight, of all
 	each  map[string]int // of calls in flight, by broker
+	back  string         // the silent one that answers new calls
 	done  map[string]int
 	texts []string // of outputs that are stored
 	// refuse tells what to answer to an output; nil = it is stored.
@@ -45,9 +46,10 @@ func (c *cluster) ask(ctx context.Context, broker string) error {
 		all += n
 	}
 	c.most = max(c.most, all)
+	answers := !strings.HasPrefix(broker, "silent") || broker == c.back
 	c.mu.Unlock()
 	var err error
-	if strings.HasPrefix(broker, "silent") {
+	if !answers {
 		<-ctx.Done()
 		err = fmt.Errorf("asking %s: %w", broker, ctx.Err())
 	}
@@ -112,6 +114,13 @@ func (c *cluster) mostOf(broker string) (each, all int) {
 // settler runs one over the cluster until the test ends.
 func (c *cluster) settler(t *testing.T, change ...func(*Config)) *Settler {
 	t.Helper()
+	s, _ := c.stoppable(t, change...)
+	return s
+}
+
+// stoppable is settler, and what ends it before.
+func (c *cluster) stoppable(t *testing.T, change ...func(*Config)) (s *Settler, stop func()) {
+	t.Helper()
 	cfg := Config{
 		Policy: func() *Policy { return &Policy{Group: "G", MaxRetries: 16, Levels: DefaultLevels()} }, Broker: c,
 		RetryOff: func() bool { return false }, Again: func(*queue.Delivery) {}, Now: time.Now, Logger: slog.New(slog.DiscardHandler),
@@ -119,18 +128,19 @@ func (c *cluster) settler(t *testing.T, change ...func(*Config)) *Settler {
 	for _, f := range change {
 		f(&cfg)
 	}
-	s := New(cfg)
+	s = New(cfg)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
 		s.Run(ctx)
 	}()
-	t.Cleanup(func() {
+	stop = func() {
 		cancel()
 		<-ended
-	})
-	return s
+	}
+	t.Cleanup(stop)
+	return s, stop
 }
 
 // messages are n of a broker's queue, at a handler.
@@ -198,6 +208,84 @@ func TestEachBrokerHasItsOwnBound(t *testing.T) {
 			t.Errorf("hold %+v", h)
 		}
 	})
+}
+
+// What is known of a silent broker outlasts the pauses of all that was tried there: it does not come again all at once.
+func TestSilentBrokersAreAskedByOneCallAtATimeAfterPauses(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
+		c := newCluster()
+		s, stop := c.stoppable(t)
+		for i := range 8 {
+			_, ds := messages(fmt.Sprint("silent-", i), MaxCalls)
+			failAll(s, ds)
+		}
+		pass(callLimit + time.Millisecond)
+		for range 600 {
+			pass(time.Second)
+			c.mu.Lock()
+			for broker, n := range c.out {
+				if n > 1 {
+					t.Errorf("%d calls are in flight to %s, which answers nothing", n, broker)
+				}
+			}
+			c.mu.Unlock()
+		}
+		stop()
+		if _, pending, _ := s.Status(); pending != 0 {
+			t.Errorf("%d jobs are under way after the stop", pending)
+		}
+	})
+}
+
+// A broker that is back is not kept waiting by the call that was made to find out, and others do not profit by that.
+func TestBrokerThatIsBackGetsAllAtOnce(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
+		c := newCluster()
+		s := c.settler(t)
+		var owns [2]*queue.Ownership
+		for i := range owns {
+			o, ds := messages(fmt.Sprint("silent-", i), 100)
+			owns[i] = o
+			failAll(s, ds)
+		}
+		pass(callLimit + 5*time.Second) // one call to each is in flight
+		c.mu.Lock()
+		c.back = "silent-0"
+		c.mu.Unlock()
+		s.TryNow("silent-0")
+		synctest.Wait()
+		if n := owns[0].Active(); n != 1 {
+			t.Errorf("%d messages wait for the broker that is back, want the one whose call was in flight", n)
+		}
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if n := c.out["silent-1"]; n != 1 {
+			t.Errorf("%d calls are in flight to the broker that is still silent, want 1", n)
+		}
+	})
+}
+
+// However many topics a handler makes up while nobody answers, what is kept of them is bounded, and of those that answer nothing is.
+func TestBulkheadsKeptWithoutCallsAreBounded(t *testing.T) {
+	var bs bulkheads
+	for i := range 10 * maxSilent {
+		c := &call{to: fmt.Sprint("topic ", i), answer: silent, text: "timeout"}
+		bs.add(c)
+		bs.start(func(*call) {})
+		bs.ended(c)
+	}
+	if len(bs.all) != maxSilent || len(bs.byName) != maxSilent || bs.byName[fmt.Sprint("topic ", 10*maxSilent-1)] == nil || bs.queued() {
+		t.Errorf("%d bulkheads are kept, %d by name", len(bs.all), len(bs.byName))
+	}
+	for i := range 10 * maxSilent {
+		c := &call{to: fmt.Sprint("topic ", i), answer: answered}
+		bs.add(c)
+		bs.start(func(*call) {})
+		bs.ended(c)
+	}
+	if len(bs.all) != 0 || len(bs.byName) != 0 {
+		t.Errorf("%d bulkheads are kept that answered, %d by name", len(bs.all), len(bs.byName))
+	}
 }
 
 // A queue that is given up takes with it what waits for its silent broker.
@@ -317,6 +405,44 @@ func TestOutputThatTheBrokerRefusesBreaksItsStrand(t *testing.T) {
 			t.Errorf("failed: %+v", failed)
 		}
 	})
+}
+
+// A stop drops also a message one of whose outputs nobody may store, while another is in flight or waits for a silent broker. As a
+// failed one nobody would take it any more, and its memory would never be given back.
+func TestStopDropsWhatCannotBeStored(t *testing.T) {
+	for name, change := range map[string]func(*Config){
+		"without a strand": func(*Config) {},
+		"of a strand": func(cfg *Config) {
+			cfg.Broken = func(*queue.Delivery, *Job) {} // of a dispatcher that has ended
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubbletest.Run(t, func(t *testing.T) {
+				c := newCluster()
+				c.refuse = func(m *rocketmq.OutgoingMessage) error {
+					if m.Topic == "a-of-T" {
+						return rocketmq.ErrInvalidMessage
+					}
+					return nil
+				}
+				s, stop := c.stoppable(t, change)
+				_, ds := messages("silent", 100)
+				failAll(s, ds)
+				o, flies := strandJob([]string{"a-of-T", "silent-2-of-T"})
+				of, waits := strandJob([]string{"a-of-T", "silent-of-T"})
+				if name == "without a strand" {
+					flies.Items[0].D.Strand, waits.Items[0].D.Strand = 0, 0
+				}
+				s.Submit(flies)
+				s.Submit(waits)
+				pass(time.Second)
+				stop()
+				if _, pending, _ := s.Status(); o.Active() != 0 || of.Active() != 0 || pending != 0 {
+					t.Errorf("left: %d and %d messages, %d jobs", o.Active(), of.Active(), pending)
+				}
+			})
+		})
+	}
 }
 
 // A later answer has a message of a strand that waits for a silent broker, and one of another strand. That one does not wait, nor

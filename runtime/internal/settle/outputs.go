@@ -28,9 +28,11 @@ type output struct {
 // progress queues what outputs of a job may go out now. Each goes out once; when none is left the job is done, or tried again.
 func (s *Settler) progress(j *Job) {
 	s.split(j)
-	s.spoil(j)
-	s.goOn(s.lines.leave(j, j.items))
 	given := s.over || !j.live()
+	if !given {
+		s.spoil(j) // not at the end: nobody would take the job that it makes
+	}
+	s.goOn(s.lines.leave(j, j.items))
 	if !given {
 		for _, c := range s.plan(j) {
 			s.enqueue(c)

@@ -71,9 +71,9 @@ type Settler struct {
 	pending  int
 	heads    map[headID]Head
 	released []*queue.Ownership
-	wakeAll  bool  // what waits for a broker is due
-	emitted  int64 // bytes of outputs that are not stored
-	full     bool  // they are more than the limit
+	back     []string // brokers: what waits for one is due
+	emitted  int64    // bytes of outputs that are not stored
+	full     bool     // they are more than the limit
 
 	// The loop's alone.
 	bulkheads bulkheads
@@ -133,10 +133,10 @@ func (s *Settler) poke() {
 	}
 }
 
-// TryNow has what waits for a broker tried at once: one is back. It never blocks.
-func (s *Settler) TryNow() {
+// TryNow has what waits for a broker tried at once: the one of that name is back. It never blocks.
+func (s *Settler) TryNow(broker string) {
 	s.mu.Lock()
-	s.wakeAll = true
+	s.back = append(s.back, broker)
 	s.mu.Unlock()
 	s.poke()
 }
@@ -145,12 +145,13 @@ func (s *Settler) TryNow() {
 // started may be busy for a moment.
 func (s *Settler) tryNow() {
 	s.mu.Lock()
-	wake := s.wakeAll
-	s.wakeAll = false
+	back := s.back
+	s.back = nil
 	s.mu.Unlock()
-	if !wake {
+	if len(back) == 0 {
 		return
 	}
+	s.bulkheads.answers(back)
 	now := s.cfg.Now()
 	for _, j := range s.waiting {
 		if j.step.Kind != StepAgain { // that one waits for its handler
@@ -204,7 +205,7 @@ func (s *Settler) stop() {
 			s.after(c)
 		}
 		jobs := s.waiting
-		if s.waiting = nil; len(jobs) == 0 && len(s.bulkheads.all) == 0 {
+		if s.waiting = nil; len(jobs) == 0 && !s.bulkheads.queued() {
 			return
 		}
 		for _, j := range jobs {
