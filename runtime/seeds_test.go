@@ -72,6 +72,7 @@ type story struct {
 	cut     map[string]time.Time // until then a client's calls fail
 	dead    map[string]bool
 	members []*actor
+	joined  time.Time // when the last one did
 	next    int
 	version int
 }
@@ -208,6 +209,10 @@ func (b storyBroker) SendBatch(ctx context.Context, _ string, ms []*rocketmq.Out
 }
 
 func (s *story) join() {
+	if since := time.Since(s.joined); s.mood < rough && since < time.Second {
+		wait(time.Second - since) // two that begin in one moment may both find a queue free, and repeat what is in it
+	}
+	s.joined = time.Now()
 	s.next++
 	a := &actor{name: fmt.Sprintf("c%02d", s.next)}
 	s.say("%s joins", a.name)
@@ -439,9 +444,6 @@ func (s *story) produce() {
 func (s *story) tell() {
 	for range 1 + s.draw(3) {
 		s.join()
-		if s.mood < rough {
-			wait(time.Second) // two that begin in one moment may both find a queue free, and repeat what is in it
-		}
 	}
 	for end := time.Now().Add(time.Minute); time.Now().Before(end); {
 		s.produce()
