@@ -66,7 +66,28 @@ func TestTests_useBubbles(t *testing.T) {
 		}
 		for n, line := range bytes.Split(content, []byte("\n")) {
 			if direct.Match(line) {
-				t.Errorf("%s:%d: %s: use internal/bubbletesttest", path, n+1, bytes.TrimSpace(line))
+				t.Errorf("%s:%d: %s: use internal/bubbletest", path, n+1, bytes.TrimSpace(line))
+			}
+		}
+	})
+}
+
+// TestTests_logToWhatMayBeRead keeps plain buffers from loggers: something logs in the background sooner or later.
+func TestTests_logToWhatMayBeRead(t *testing.T) {
+	t.Parallel()
+	handler := regexp.MustCompile(`\bslog\.New(?:JSON|Text)Handler\(&?([\w.]+),`)
+	sources(t, func(path string, content []byte) {
+		if !strings.HasSuffix(path, "_test.go") || strings.Contains(path, "/sdk/") { // The SDK leaves the repository without this package.
+			return
+		}
+		for _, found := range handler.FindAllSubmatch(content, -1) {
+			_, name, dotted := bytes.Cut(found[1], []byte("."))
+			if !dotted {
+				name = found[1]
+			}
+			buffer := regexp.MustCompile(`\b` + string(name) + `\s+\*?(bytes\.Buffer|strings\.Builder)\b`)
+			if buffer.Match(content) {
+				t.Errorf("%s: a logger writes to the buffer %s: use internal/logtest", path, name)
 			}
 		}
 	})

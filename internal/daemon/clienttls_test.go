@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/streamd/streamd/internal/config"
+	"github.com/streamd/streamd/internal/logtest"
 	"github.com/streamd/streamd/internal/rocketmq"
 	"github.com/streamd/streamd/internal/rocketmq/wire"
 )
@@ -17,7 +18,7 @@ import (
 func TestClientFilesAreReadAtEachConnection(t *testing.T) {
 	dir := t.TempDir()
 	renew(t, dir)
-	var out bytes.Buffer
+	var out logtest.Log
 	entry := &config.Broker{Name: "main", NameServers: []string{"mq:9876"}, TLS: &config.ClientTLS{
 		CA: filepath.Join(dir, "c.pem"), Cert: filepath.Join(dir, "c.pem"), Key: filepath.Join(dir, "c.key"),
 	}}
@@ -41,7 +42,7 @@ func TestClientFilesAreReadAtEachConnection(t *testing.T) {
 			t.Error("a bad file took the place of a good one")
 		}
 	}
-	if n := strings.Count(out.String(), "stay in use"); n != 1 || !strings.Contains(out.String(), "c.key") {
+	if n := out.Count("stay in use"); n != 1 || !out.Has("c.key") {
 		t.Errorf("told %d times: %s", n, out.String())
 	}
 	b, c := &brokers{trusts: map[string]*trust{"main": proof}}, &config.Config{Brokers: []config.Broker{*entry}}

@@ -1,7 +1,6 @@
 package daemon
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"maps"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/streamd/streamd/internal/config"
 	"github.com/streamd/streamd/internal/firstparty"
+	"github.com/streamd/streamd/internal/logtest"
 	"github.com/streamd/streamd/internal/pluginhost"
 	"github.com/streamd/streamd/internal/uses"
 	"github.com/streamd/streamd/runtime"
@@ -26,7 +26,7 @@ type underTest struct {
 	t    *testing.T
 	dir  string
 	file string
-	log  bytes.Buffer
+	log  logtest.Log
 }
 
 // startDaemon starts one with the config that text makes of the folder of its files.

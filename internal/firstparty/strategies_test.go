@@ -1,7 +1,6 @@
 package firstparty_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"log/slog"
@@ -14,6 +13,7 @@ import (
 	"github.com/streamd/streamd/allocate/allocatetest"
 	"github.com/streamd/streamd/internal/bubbletest"
 	"github.com/streamd/streamd/internal/firstparty"
+	"github.com/streamd/streamd/internal/logtest"
 	"github.com/streamd/streamd/runtime"
 )
 
@@ -45,7 +45,7 @@ func (r *remote) Solve(_ context.Context, in allocate.Input) ([]int32, error) {
 	return r.host.solve(in)
 }
 
-func open(t *testing.T, h *host, log *bytes.Buffer) runtime.Strategy {
+func open(t *testing.T, h *host, log *logtest.Log) runtime.Strategy {
 	t.Helper()
 	s := firstparty.NewStrategies(h, slog.New(slog.NewTextHandler(log, nil)))
 	strategy, err := s.Open(t.Context(), runtime.StrategySpec{Stream: "orders", Name: allocate.NameAveragely})
@@ -57,7 +57,7 @@ func open(t *testing.T, h *host, log *bytes.Buffer) runtime.Strategy {
 
 func TestProcessAnswersAndInProcessStandsIn(t *testing.T) {
 	bubbletest.Run(t, func(t *testing.T) {
-		var log bytes.Buffer
+		var log logtest.Log
 		crash := &allocate.AskError{Kind: allocate.RuleCrash, Err: errors.New("exit status 2")}
 		remoteOwner := []int32{1, 1, 0, 0} // not what averagely says, to tell who answered
 		h := &host{err: errors.New("no such file")}
@@ -114,7 +114,7 @@ func TestProcessAnswersAndInProcessStandsIn(t *testing.T) {
 }
 
 func TestRefusalsStand(t *testing.T) {
-	var log bytes.Buffer
+	var log logtest.Log
 	h := &host{}
 	s := open(t, h, &log)
 	in := allocatetest.Input(t, allocatetest.Queues("T", "b", 4), []string{"c1", "c2"})

@@ -1,7 +1,6 @@
 package msgtrace
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"log/slog"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/streamd/streamd/internal/bubbletest"
 	"github.com/streamd/streamd/internal/frame"
+	"github.com/streamd/streamd/internal/logtest"
 	"github.com/streamd/streamd/internal/rocketmq"
 	"github.com/streamd/streamd/internal/rocketmq/wire"
 	"github.com/streamd/streamd/runtime"
@@ -57,7 +57,7 @@ func (b *brokerOf) texts() (all []string) {
 	return all
 }
 
-func newTracer(log *bytes.Buffer) *Tracer {
+func newTracer(log *logtest.Log) *Tracer {
 	return New(Config{Logger: slog.New(slog.NewTextHandler(log, nil))})
 }
 
@@ -75,7 +75,7 @@ func rec(id string) record { return record{topic: "T", text: id + "\x02", keys: 
 // Ten records travel at once, fewer after five seconds, the rest at the end.
 func TestTracerBatchesAsJava(t *testing.T) {
 	bubbletest.Run(t, func(t *testing.T) {
-		var log bytes.Buffer
+		var log logtest.Log
 		b, tr := &brokerOf{}, newTracer(&log)
 		tr.Start(b)
 		for range 12 {
@@ -103,7 +103,7 @@ func TestTracerBatchesAsJava(t *testing.T) {
 // Nothing waits for a broker that does not answer: what does not fit is counted and told once a minute.
 func TestFullQueueDropsAndTells(t *testing.T) {
 	bubbletest.Run(t, func(t *testing.T) {
-		var log bytes.Buffer
+		var log logtest.Log
 		b, tr := &brokerOf{block: make(chan struct{})}, newTracer(&log)
 		tr.Start(b)
 		const n = 3 * queueSize
@@ -129,7 +129,7 @@ func TestFullQueueDropsAndTells(t *testing.T) {
 
 func TestRefusedRecordsAreCounted(t *testing.T) {
 	bubbletest.Run(t, func(t *testing.T) {
-		var log bytes.Buffer
+		var log logtest.Log
 		b, tr := &brokerOf{err: errors.New("topic not found")}, newTracer(&log)
 		tr.Start(b)
 		for range 20 {
@@ -145,7 +145,7 @@ func TestRefusedRecordsAreCounted(t *testing.T) {
 // A broker that hangs does not hold up a stop longer than its context.
 func TestCloseIsBounded(t *testing.T) {
 	bubbletest.Run(t, func(t *testing.T) {
-		var log bytes.Buffer
+		var log logtest.Log
 		b, tr := &brokerOf{block: make(chan struct{})}, newTracer(&log)
 		tr.Start(b)
 		tr.put(rec("a"))
@@ -164,7 +164,7 @@ func TestCloseIsBounded(t *testing.T) {
 
 func TestSentIsPublished(t *testing.T) {
 	bubbletest.Run(t, func(t *testing.T) {
-		var log bytes.Buffer
+		var log logtest.Log
 		b, tr := &brokerOf{}, newTracer(&log)
 		tr.Start(b)
 		for _, s := range []*rocketmq.SentMessage{
@@ -216,7 +216,7 @@ func info(properties string, number int) *runtime.AttemptInfo {
 
 func TestAttemptsAreWritten(t *testing.T) {
 	bubbletest.Run(t, func(t *testing.T) {
-		var log bytes.Buffer
+		var log logtest.Log
 		b, tr, next := &brokerOf{}, newTracer(&log), &behind{}
 		tr.Start(b)
 		o := Observe(next, func(broker string) *Tracer {
@@ -281,7 +281,7 @@ func TestAttemptsAreWritten(t *testing.T) {
 
 // The observer behind keeps its spans, and failure records find their trace.
 func TestSpansOfTheObserverBehind(t *testing.T) {
-	var log bytes.Buffer
+	var log logtest.Log
 	tr := newTracer(&log)
 	inner := &spanOf{id: [16]byte{1}}
 	next := &behind{span: inner}

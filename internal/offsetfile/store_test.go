@@ -15,12 +15,13 @@ import (
 	"time"
 
 	"github.com/streamd/streamd/internal/bubbletest"
+	"github.com/streamd/streamd/internal/logtest"
 	"github.com/streamd/streamd/sdk"
 )
 
 func queue(id int32) sdk.Queue { return sdk.Queue{Topic: "T", Broker: "broker-a", ID: id} }
 
-func options(files Files, log *bytes.Buffer) Options {
+func options(files Files, log *logtest.Log) Options {
 	out := slog.DiscardHandler
 	if log != nil {
 		out = slog.NewTextHandler(log, nil)
@@ -192,7 +193,7 @@ func TestDamage(t *testing.T) {
 			}
 			mustClose(t, s)
 			m.harm(s.Path(), harm)
-			var log bytes.Buffer
+			var log logtest.Log
 			s = open(t, options(m, &log))
 			if got := state(s); got != "5 true 0 false" || !strings.Contains(log.String(), s.Path()) || !strings.Contains(log.String(), "comes again") {
 				t.Errorf("with the backup: %s; log %s", got, log.String())

@@ -90,7 +90,7 @@ func overTheBorder(t *testing.T, plugin pluginhost.PluginSpec) {
 	l.acked(1)
 
 	l.Revoke([]sdk.Queue{{Topic: "Orders", Broker: "b", ID: 3}})
-	eventually(t, "the author hears of it", func() bool { return b.logs.has("revoked [Orders/b/3]") })
+	eventually(t, "the author hears of it", func() bool { return b.logs.Has("revoked [Orders/b/3]") })
 
 	l.send("wait", "a", "exit")
 	lost, _ := l.lost()
@@ -98,7 +98,7 @@ func overTheBorder(t *testing.T, plugin pluginhost.PluginSpec) {
 		t.Errorf("%+v; want records 0 and 2 of batch 4 as suspects", lost)
 	}
 	contains(t, lost.Text, "exit status 9")
-	if !b.logs.has("a print before the handshake") {
+	if !b.logs.Has("a print before the handshake") {
 		t.Error("a print before the handshake is not in the log")
 	}
 }

@@ -250,7 +250,7 @@ func TestFreeze_isNotSeenInWhatIsStarved(t *testing.T) {
 	starving.Store(false)
 	lost, _ := l.lost()
 	contains(t, lost.Text, "no sign of life", "did not count, for want of a processor")
-	if !b.logs.has("there is no processor for it") {
+	if !b.logs.Has("there is no processor for it") {
 		t.Error("the log does not say why the process is given more time")
 	}
 }
@@ -332,7 +332,7 @@ func TestCredits_areKept(t *testing.T) {
 	if b.process("dry").Lanes[0].DrySince.IsZero() {
 		t.Error("Status does not show that the plugin gives no credit")
 	}
-	eventually(t, "the log says so", func() bool { return b.logs.has("plugin takes no records though it has none") })
+	eventually(t, "the log says so", func() bool { return b.logs.Has("plugin takes no records though it has none") })
 	b.apply(spec(t, "acme", "ok"))
 	l = b.open(laneSpec("acme"))
 	l.until(frame.EventCredit)
@@ -360,7 +360,7 @@ func TestPipes_anythingGoes(t *testing.T) {
 			l.until(frame.EventCredit)
 			l.send("a", "b")
 			l.acked(2)
-			eventually(t, want, func() bool { return b.logs.has(want) })
+			eventually(t, want, func() bool { return b.logs.Has(want) })
 			l.send("a")
 			l.acked(1)
 		})

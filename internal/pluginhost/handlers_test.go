@@ -117,9 +117,9 @@ func TestCheck_leavesNothingBehind(t *testing.T) {
 		t.Fatalf("%v, %v", said, err)
 	}
 	eventually(t, "one is built and closed again", func() bool {
-		return b.logs.has("built check of billing") && b.logs.has("closed check of billing")
+		return b.logs.Has("built check of billing") && b.logs.Has("closed check of billing")
 	})
-	if b.logs.has("closed billing") {
+	if b.logs.Has("closed billing") {
 		t.Error("the handler's own instance was closed")
 	}
 }

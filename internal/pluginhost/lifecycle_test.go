@@ -108,7 +108,7 @@ func TestEnvironment_isAnAllowList(t *testing.T) {
 	s := spec(t, "acme", "environment")
 	s.Env = map[string]string{"Db_Url": "postgres://x"}
 	b.apply(s)
-	eventually(t, "the plugin tells its environment", func() bool { return b.logs.has("ENV ") })
+	eventually(t, "the plugin tells its environment", func() bool { return b.logs.Has("ENV ") })
 	for line := range strings.Lines(b.logs.String()) {
 		if !strings.Contains(line, "ENV ") {
 			continue
@@ -461,7 +461,7 @@ func TestTraces_carryThePluginsName(t *testing.T) {
 	if err != nil || len(sockets) != 1 {
 		t.Fatalf("sockets %v, %v", sockets, err)
 	}
-	eventually(t, "the plugin is told", func() bool { return b.logs.has("STREAMD_OTLP_SOCKET=" + sockets[0]) })
+	eventually(t, "the plugin is told", func() bool { return b.logs.Has("STREAMD_OTLP_SOCKET=" + sockets[0]) })
 	conn, err := grpc.NewClient("unix:"+sockets[0], grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		t.Fatal(err)

@@ -1,7 +1,6 @@
 package pluginhost_test
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"log/slog"
@@ -16,6 +15,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/streamd/streamd/internal/frame"
+	"github.com/streamd/streamd/internal/logtest"
 	"github.com/streamd/streamd/internal/pluginhost"
 )
 
@@ -69,35 +69,10 @@ func faulty(t *testing.T) string {
 	return faulties.get(t)
 }
 
-// logs collects what the host logs.
-type logs struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *logs) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *logs) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
-}
-
-// has looks for text in what was logged, without a copy: a flood makes a large log.
-func (l *logs) has(want string) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return bytes.Contains(l.b.Bytes(), []byte(want))
-}
-
 type bench struct {
 	t    *testing.T
 	host *pluginhost.Host
-	logs *logs
+	logs *logtest.Log
 	run  string
 }
 
@@ -119,7 +94,7 @@ func newBench(t *testing.T, change func(*pluginhost.Config)) *bench {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &bench{t: t, logs: &logs{}, run: run}
+	b := &bench{t: t, logs: &logtest.Log{}, run: run}
 	config := pluginhost.Config{
 		Logger:  slog.New(slog.NewTextHandler(b.logs, &slog.HandlerOptions{Level: slog.LevelDebug})),
 		Version: "test", RunDir: run, Timing: quick(),

@@ -70,7 +70,7 @@ func TestSockets_pluginsWithoutThemGetGRPC(t *testing.T) {
 	l.until(frame.EventCredit)
 	l.send("a")
 	l.acked(1)
-	if !b.logs.has("they go over gRPC") {
+	if !b.logs.Has("they go over gRPC") {
 		t.Error("nobody is told")
 	}
 }

@@ -40,7 +40,7 @@ func TestRemove_beforeThereIsAProcess(t *testing.T) {
 	<-g.reached
 	removed := make(chan error, 1)
 	go func() { removed <- b.host.Remove("acme") }()
-	eventually(t, "the host stops it", func() bool { return b.logs.has("from=starting to=draining") })
+	eventually(t, "the host stops it", func() bool { return b.logs.Has("from=starting to=draining") })
 	close(g.open)
 	select {
 	case err := <-removed:
@@ -50,7 +50,7 @@ func TestRemove_beforeThereIsAProcess(t *testing.T) {
 	case <-time.After(patience):
 		t.Fatal("the host waits for a process that it forgot to stop")
 	}
-	if b.logs.has("plugin ready") || b.logs.has("level=ERROR") {
+	if b.logs.Has("plugin ready") || b.logs.Has("level=ERROR") {
 		t.Error("it was started after all, or its end is told as a failure")
 	}
 }
@@ -64,7 +64,7 @@ func TestClose_givesUpASwap(t *testing.T) {
 	hangs.StartTimeout = time.Hour
 	swapped := make(chan error, 1)
 	go func() { swapped <- b.host.Apply(context.WithoutCancel(t.Context()), hangs) }()
-	eventually(t, "the new version starts", func() bool { return b.logs.has("generation=2 from=probing to=starting") })
+	eventually(t, "the new version starts", func() bool { return b.logs.Has("generation=2 from=probing to=starting") })
 	closed := make(chan error, 1)
 	go func() { closed <- b.host.Close() }()
 	select {

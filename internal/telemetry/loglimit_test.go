@@ -1,17 +1,18 @@
 package telemetry
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"log/slog"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/streamd/streamd/internal/logtest"
 )
 
 func TestLimitHandler(t *testing.T) {
-	var out bytes.Buffer
+	var out logtest.Log
 	h := NewLimitHandler(slog.NewTextHandler(&out, nil))
 	start := time.Unix(1_700_000_000, 0)
 	tell := func(h slog.Handler, at time.Duration, level slog.Level, msg string, attrs ...slog.Attr) {

@@ -1,7 +1,6 @@
 package telemetry
 
 import (
-	"bytes"
 	"errors"
 	"io"
 	"log/slog"
@@ -19,6 +18,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/streamd/streamd/internal/frame"
+	"github.com/streamd/streamd/internal/logtest"
 	"github.com/streamd/streamd/internal/rocketmq/wire"
 	"github.com/streamd/streamd/runtime"
 	"github.com/streamd/streamd/sdk"
@@ -33,7 +33,7 @@ const (
 type rig struct {
 	*Telemetry
 	spans *tracetest.InMemoryExporter
-	log   bytes.Buffer
+	log   logtest.Log
 }
 
 func newRig(t *testing.T, c Config) *rig {

@@ -1,11 +1,9 @@
 package store_test
 
 import (
-	"bytes"
 	"fmt"
 	"log/slog"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -15,32 +13,15 @@ import (
 	"github.com/streamd/streamd/internal/broker/faultfs"
 	"github.com/streamd/streamd/internal/broker/store"
 	"github.com/streamd/streamd/internal/bubbletest"
+	"github.com/streamd/streamd/internal/logtest"
 )
-
-// lines is a log that is read while it is written.
-type lines struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *lines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *lines) count(text string) int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return strings.Count(l.text.String(), text)
-}
 
 // TestFailedCompaction_pauses: tables of the first level that cannot be read are not tried again without end, messages are
 // stored meanwhile, and what was put off is done when they can be read.
 func TestFailedCompaction_pauses(t *testing.T) {
 	t.Parallel()
 	bubbletest.Run(t, func(t *testing.T) {
-		fs, log := faultfs.New(vfs.NewMem()), &lines{}
+		fs, log := faultfs.New(vfs.NewMem()), &logtest.Log{}
 		s := open(t, store.Options{FS: fs, MemTableBytes: 64 << 10, CacheBytes: 1, Logger: slog.New(slog.NewTextHandler(log, nil))})
 		hit, lift := fs.Inject(faultfs.Fault{Op: faultfs.Read, Suffix: ".sst", Err: syscall.EIO})
 		for i := range 400 {
@@ -48,7 +29,7 @@ func TestFailedCompaction_pauses(t *testing.T) {
 		}
 		<-hit
 		<-time.After(2 * time.Minute)
-		tries := log.count("input/output error")
+		tries := log.Count("input/output error")
 		if tries < 5 || tries > 20 {
 			t.Errorf("tried %d times in two minutes, want about a dozen", tries)
 		}
@@ -56,7 +37,7 @@ func TestFailedCompaction_pauses(t *testing.T) {
 		tables := countFiles(t, fs, ".sst")
 		lift()
 		<-time.After(time.Minute)
-		if after := log.count("input/output error"); after > tries+1 {
+		if after := log.Count("input/output error"); after > tries+1 {
 			t.Errorf("failed %d times more after the fault", after-tries)
 		}
 		if now := countFiles(t, fs, ".sst"); now >= tables {

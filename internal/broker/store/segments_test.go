@@ -18,6 +18,7 @@ import (
 	"github.com/streamd/streamd/internal/broker/faultfs"
 	"github.com/streamd/streamd/internal/broker/store"
 	"github.com/streamd/streamd/internal/bubbletest"
+	"github.com/streamd/streamd/internal/logtest"
 )
 
 // files lists the files of a store by the end of their names.
@@ -253,7 +254,7 @@ func TestSegments_damaged(t *testing.T) {
 			}
 			bad := files(t, fs, ".messages")[1]
 			rewrite(t, fs, bad, change)
-			var log bytes.Buffer
+			var log logtest.Log
 			o.Logger = slog.New(slog.NewJSONHandler(&log, nil))
 			s = open(t, o)
 			whole := store.Limits{Messages: 100, Bytes: 1 << 20}
@@ -279,8 +280,8 @@ func TestSegments_damaged(t *testing.T) {
 				t.Errorf("behind it are %d messages of 5", len(r.Messages))
 			}
 			put(t, s, "T", record(t, "T", "new", 0))
-			if n := strings.Count(log.String(), "a file is damaged"); n != 1 || !strings.Contains(log.String(), bad) {
-				t.Errorf("the operator is told %d times: %s", n, &log)
+			if told := damages(&log); len(told) != 1 || !strings.Contains(told[0], bad) {
+				t.Errorf("the operator is told %d times: %s", len(told), &log)
 			}
 		})
 	}

@@ -1,7 +1,6 @@
 package plog_test
 
 import (
-	"bytes"
 	"errors"
 	"io"
 	"log/slog"
@@ -10,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/streamd/streamd/internal/logtest"
 	"github.com/streamd/streamd/internal/pluginhost/plog"
 )
 
@@ -122,7 +122,7 @@ func FuzzParse(f *testing.F) {
 
 func TestPump_keepsLastWordsAndMarksPanics(t *testing.T) {
 	t.Parallel()
-	var out bytes.Buffer
+	var out logtest.Log
 	p := plog.NewPump(slog.New(slog.NewJSONHandler(&out, nil)), time.Now)
 	text := "{\"@message\":5}\nstarting\npanic: boom\n\ngoroutine 1 [running]:\nmain.main()\n"
 	if err := p.Stderr(strings.NewReader(text)); err != nil {
@@ -131,17 +131,17 @@ func TestPump_keepsLastWordsAndMarksPanics(t *testing.T) {
 	if got := p.Tail().Account(3); got != "panic: boom\ngoroutine 1 [running]:\nmain.main()" {
 		t.Errorf("account %q", got)
 	}
-	if got := strings.Count(out.String(), `"level":"ERROR"`); got != 3 {
+	if got := out.Count(`"level":"ERROR"`); got != 3 {
 		t.Errorf("%d error records, want the panic and its stack (3):\n%s", got, out.String())
 	}
-	if !strings.Contains(out.String(), `"msg":"5"`) {
+	if !out.Has(`"msg":"5"`) {
 		t.Errorf("the numeric message is not shown:\n%s", out.String())
 	}
 }
 
 func TestPump_samplesFloods(t *testing.T) {
 	t.Parallel()
-	var out bytes.Buffer
+	var out logtest.Log
 	now := time.Unix(0, 0)
 	p := plog.NewPump(slog.New(slog.NewTextHandler(&out, nil)), func() time.Time { return now })
 	const n = 100_000
@@ -149,14 +149,14 @@ func TestPump_samplesFloods(t *testing.T) {
 		t.Fatal(err)
 	}
 	lines, dropped := p.Counts()
-	shown := strings.Count(out.String(), "msg=x")
+	shown := out.Count("msg=x")
 	if lines != n || shown+int(dropped) != n {
 		t.Errorf("read %d, dropped %d, shown %d: they must add up to %d", lines, dropped, shown, n)
 	}
 	if shown < plog.Burst || shown > plog.Burst+n/1000 {
 		t.Errorf("%d lines shown, want the burst of %d and a sample", shown, plog.Burst)
 	}
-	if !strings.Contains(out.String(), "dropped_lines=") {
+	if !out.Has("dropped_lines=") {
 		t.Error("the loss of lines is not said")
 	}
 }
