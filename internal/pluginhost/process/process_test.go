@@ -11,6 +11,7 @@ import (
 	goruntime "runtime"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -64,10 +65,15 @@ func waitExit(t *testing.T, p *process.Process) process.Exit {
 	return p.Exit()
 }
 
+// writeFile keeps other tests from forking meanwhile: their children would have the file open for writing until they execute,
+// and what is open for writing cannot be executed (ETXTBSY).
 func writeFile(t *testing.T, content string, mode os.FileMode) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "plugin")
-	if err := os.WriteFile(path, []byte(content), mode); err != nil {
+	syscall.ForkLock.RLock()
+	err := os.WriteFile(path, []byte(content), mode)
+	syscall.ForkLock.RUnlock()
+	if err != nil {
 		t.Fatal(err)
 	}
 	return path
@@ -269,6 +275,32 @@ func TestRunDir_sweepsTheDead(t *testing.T) {
 	if left, err := filepath.Glob(filepath.Join(base, "h-*")); err != nil || len(left) != 1 {
 		t.Errorf("left behind: %v, %v", left, err)
 	}
+}
+
+// Hosts that start and stop at one moment sweep each other's directories while they are being made: each has its own in the
+// end.
+func TestRunDir_sweptEarly(t *testing.T) {
+	t.Parallel()
+	base := filepath.Join(t.TempDir(), "r")
+	var hosts sync.WaitGroup
+	for range 8 {
+		hosts.Go(func() {
+			for range 100 {
+				dir, err := process.OpenRunDir(base)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if err := os.Mkdir(filepath.Join(dir.Path, "g1"), 0o700); err != nil {
+					t.Error(err)
+				}
+				if err := dir.Close(); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	hosts.Wait()
 }
 
 func TestRunDir_tooLong(t *testing.T) {

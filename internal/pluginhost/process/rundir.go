@@ -93,7 +93,27 @@ func tryCreate(base string) (*RunDir, error) {
 	if err := flock(lock); err != nil {
 		return nil, errors.Join(fmt.Errorf("locking %s: %w", lock.Name(), err), lock.Close(), os.RemoveAll(path))
 	}
+	if err := inPlace(lock); err != nil {
+		return nil, errors.Join(fmt.Errorf("locking %s: %w", lock.Name(), err), lock.Close(), os.RemoveAll(path))
+	}
 	return &RunDir{Path: path, lock: lock}, nil
+}
+
+// inPlace is an error when a file is not the one at its path any more. The lock of a directory that was swept before it was
+// locked can be had: nobody else knows of it.
+func inPlace(file *os.File) error {
+	ours, err := file.Stat()
+	if err != nil {
+		return err
+	}
+	there, err := os.Stat(file.Name())
+	if err != nil {
+		return err
+	}
+	if !os.SameFile(ours, there) {
+		return errors.New("another file took its place")
+	}
+	return nil
 }
 
 // Close removes the directory and everything in it.

@@ -3,6 +3,7 @@ package process
 import (
 	"os"
 	goruntime "runtime"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -12,14 +13,18 @@ import (
 func TestCPUWaits_growsWhereThreadsOutnumberProcessors(t *testing.T) {
 	t.Parallel()
 	var stop atomic.Bool
+	var spinners, begun sync.WaitGroup
+	defer spinners.Wait() // before goleak looks, however busy the machine is
 	defer stop.Store(true)
-	width := goruntime.GOMAXPROCS(0) // threads that Go lets run at once
-	for range 4 * goruntime.NumCPU() {
-		go spin(&stop)
+	threads := 4 * goruntime.NumCPU()
+	begun.Add(threads)
+	for range threads {
+		spinners.Go(func() { spin(&begun, &stop) })
 	}
+	begun.Wait()
 	before := CPUWaits(os.Getpid())
-	if len(before) < width {
-		t.Fatalf("%d threads are known, at least %d run", len(before), width)
+	if len(before) < threads {
+		t.Fatalf("%d threads are known, at least %d run", len(before), threads)
 	}
 	for deadline := time.Now().Add(2 * time.Minute); time.Now().Before(deadline); goruntime.Gosched() {
 		for thread, waited := range CPUWaits(os.Getpid()) {
@@ -31,8 +36,9 @@ func TestCPUWaits_growsWhereThreadsOutnumberProcessors(t *testing.T) {
 	t.Error("no thread has waited for a processor")
 }
 
-func spin(stop *atomic.Bool) {
+func spin(begun *sync.WaitGroup, stop *atomic.Bool) {
 	goruntime.LockOSThread() // the thread ends with the goroutine
+	begun.Done()
 	for spun := 0; !stop.Load(); {
 		spun++
 	}
