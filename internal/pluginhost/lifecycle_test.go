@@ -164,9 +164,7 @@ func copyFile(t *testing.T, from, to string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(to, data, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	writeProgram(t, to, data, 0o755)
 }
 
 // Lanes are spread over the instances, and one's crash leaves the others'.

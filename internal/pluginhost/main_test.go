@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 	"github.com/streamd/streamd/internal/frame"
 	"github.com/streamd/streamd/internal/logtest"
 	"github.com/streamd/streamd/internal/pluginhost"
+	"github.com/streamd/streamd/internal/pluginhost/memlimit"
 )
 
 // The plugins that misbehave, and that use the SDK: each built once for all tests.
@@ -84,7 +86,8 @@ const patience = 2 * time.Minute
 func quick() pluginhost.Timing {
 	return pluginhost.Timing{
 		Health: 300 * time.Millisecond, HealthDeadline: 5 * time.Second, Grace: 300 * time.Millisecond, Dump: 30 * time.Second,
-		Memory: 50 * time.Millisecond, Drain: 30 * time.Second, Dry: 50 * time.Millisecond, SoloIdle: 300 * time.Millisecond,
+		Describe: 30 * time.Second,
+		Memory:   50 * time.Millisecond, Drain: 30 * time.Second, Dry: 50 * time.Millisecond, SoloIdle: 300 * time.Millisecond,
 	}
 }
 
@@ -98,6 +101,7 @@ func newBench(t *testing.T, change func(*pluginhost.Config)) *bench {
 	config := pluginhost.Config{
 		Logger:  slog.New(slog.NewTextHandler(b.logs, &slog.HandlerOptions{Level: slog.LevelDebug})),
 		Version: "test", RunDir: run, Timing: quick(),
+		Limiter: memlimit.Watcher{}, // wherever the tests run: hosts side by side would meet in one delegated cgroup
 	}
 	if change != nil {
 		change(&config)
@@ -117,6 +121,18 @@ func newBench(t *testing.T, change func(*pluginhost.Config)) *bench {
 		}
 	})
 	return b
+}
+
+// writeProgram keeps other tests from forking meanwhile: their children would have the file open for writing until they
+// execute, and what is open for writing cannot be executed (ETXTBSY).
+func writeProgram(t *testing.T, path string, content []byte, mode os.FileMode) {
+	t.Helper()
+	syscall.ForkLock.RLock()
+	err := os.WriteFile(path, content, mode)
+	syscall.ForkLock.RUnlock()
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 func within(t *testing.T, d time.Duration) context.Context {

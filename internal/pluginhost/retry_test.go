@@ -79,7 +79,7 @@ func TestRepaired_isTriedAtOnce(t *testing.T) {
 			return func() { p.put(faulty(p.t)) }
 		},
 		"not executable": func(p *broken) func() {
-			p.must(os.WriteFile(p.path, fmt.Appendf(nil, "#!/bin/sh\nexec %s ok\n", faulty(p.t)), 0o600))
+			writeProgram(p.t, p.path, fmt.Appendf(nil, "#!/bin/sh\nexec %s ok\n", faulty(p.t)), 0o600)
 			return func() { p.must(os.Chmod(p.path, 0o700)) }
 		},
 		"elsewhere, and told": func(p *broken) func() {

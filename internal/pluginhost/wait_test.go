@@ -3,7 +3,6 @@ package pluginhost_test
 import (
 	"context"
 	"errors"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -35,9 +34,7 @@ func TestAWaitInVainTellsWhy(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, nil)
 	script := filepath.Join(t.TempDir(), "crash")
-	if err := os.WriteFile(script, []byte("#!/bin/sh\necho out of luck >&2\nexit 3\n"), 0o700); err != nil { //nolint:gosec // it is executed
-		t.Fatal(err)
-	}
+	writeProgram(t, script, []byte("#!/bin/sh\necho out of luck >&2\nexit 3\n"), 0o700)
 	if err := b.host.Apply(t.Context(), pluginhost.PluginSpec{Name: "crash", Command: []string{script}}); err != nil {
 		t.Fatal(err)
 	}

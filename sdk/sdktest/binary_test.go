@@ -192,7 +192,7 @@ func TestSharedPageNamesTheSuspectOfACrash(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := sdktest.StartBinary(t, script, border.EnvPageFD+"=7")
-	lane := p.Configure("odd", `{}`).Open(sdktest.Options{Lane: 2, Generation: 9})
+	lane := p.Configure("odd", `{}`).Open(sdktest.Options{Lane: 2, Generation: 9, Concurrency: 1}) // nothing runs beside the one that dies
 	first := lane.Send(sdktest.Message{ID: "1"}, sdktest.Message{ID: "2"})
 	lane.Wait(first, 2)
 	row, _ := page.Row(2)
