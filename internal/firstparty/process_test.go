@@ -32,7 +32,10 @@ func newProcesses(t *testing.T, plugins ...pluginhost.PluginSpec) *processes {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h, err := pluginhost.New(pluginhost.Config{Logger: slog.New(slog.DiscardHandler), Version: "test", RunDir: run})
+	h, err := pluginhost.New(pluginhost.Config{
+		Logger: slog.New(slog.DiscardHandler), Version: "test", RunDir: run,
+		Timing: pluginhost.Timing{HealthDeadline: 5 * time.Second, Describe: time.Minute}, // a slow machine must not fail a test
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +64,11 @@ func (p *processes) Open(ctx context.Context, spec runtime.StrategySpec) (runtim
 	for _, d := range diagnostics {
 		return nil, fmt.Errorf("config: %s", d)
 	}
-	return p.host.OpenStrategy(ctx, pluginhost.StrategyConfig{Instance: instance, Name: spec.Plugin + "/" + spec.Use, Config: spec.Config, Deadline: 5 * time.Second})
+	deadline := time.Minute // a slow machine must not fail a test
+	if spec.Use == "hangs" {
+		deadline = time.Second // it never answers
+	}
+	return p.host.OpenStrategy(ctx, pluginhost.StrategyConfig{Instance: instance, Name: spec.Plugin + "/" + spec.Use, Config: spec.Config, Deadline: deadline})
 }
 
 // itself is the test binary as a plugin.
@@ -117,12 +124,23 @@ func TestServedByAProcess(t *testing.T) {
 		}
 	}
 	check()
+	if _, err := p.host.Describe(within(t, 2*time.Minute), firstparty.PluginName); err != nil {
+		t.Fatal(err)
+	}
+	killed := 0
 	for _, status := range p.host.Status() {
 		for _, process := range status.Processes {
+			if process.PID == 0 { // it would be the test's own group
+				continue
+			}
 			if err := syscall.Kill(process.PID, syscall.SIGKILL); err != nil {
 				t.Fatal(err)
 			}
+			killed++
 		}
+	}
+	if killed == 0 {
+		t.Error("there is no process to kill")
 	}
 	check()
 }
