@@ -42,6 +42,7 @@ func TestScripts(t *testing.T) {
 			"broker": cmdBroker, "put": cmdPut, "stored": cmdStored, "await": cmdAwait,
 			"start": cmdStart, "scrape": cmdScrape, "signal": cmdSignal, "exit": cmdExit, "committed": cmdCommitted,
 			"commit": cmdCommit, "address": cmdAddress, "status": cmdStatus, "certificates": cmdCertificates, "shows": cmdShows,
+			"echoed": cmdEchoed, "refused": cmdRefused,
 		},
 	})
 }
@@ -317,6 +318,55 @@ func taken(ts *testscript.TestScript, pid int, s syscall.Signal) {
 		}
 	}
 	ts.Fatalf("%s is not taken", s)
+}
+
+// echoed NAME ARG...: runs streamd, and once it has an order in hand sends it SIGTERM twice at once. It has to end cleanly. A
+// machine that is busy may have more time pass between the two than streamd takes for an echo: then it is tried again.
+func cmdEchoed(ts *testscript.TestScript, _ bool, args []string) {
+	const tries = 5
+	for try := 1; ; try++ {
+		cmdStart(ts, false, args)
+		cmdAwait(ts, false, []string{args[0] + ".log", `"got an order"`})
+		cmdSignal(ts, false, []string{args[0], "TERM", "TERM"})
+		p := of(ts).streamd[args[0]]
+		eventually(ts, func() (bool, string) { return p.ended(), args[0] + " has not ended" })
+		if p.cmd.ProcessState.ExitCode() != 143 || try == tries {
+			cmdExit(ts, false, []string{args[0], "0"})
+			return
+		}
+	}
+}
+
+// refused NAME CODE ARG...: runs streamd, which has to end with a code because a plugin refuses its config. A machine that is
+// busy may have the plugin come up later than a start waits for it, and the start goes on: then it is tried again.
+func cmdRefused(ts *testscript.TestScript, _ bool, args []string) {
+	start := append([]string{args[0]}, args[2:]...)
+	eventually(ts, func() (bool, string) {
+		cmdStart(ts, false, start)
+		p := of(ts).streamd[args[0]]
+		late := false
+		eventually(ts, func() (bool, string) {
+			text := ts.ReadFile(args[0] + ".log")
+			late = strings.Contains(text, "a plugin is not ready; its streams wait")
+			return late || p.ended(), args[0] + " neither ends nor goes on"
+		})
+		if late {
+			_ = p.cmd.Process.Kill() // it may have ended by now
+			<-p.done
+			return false, "the plugin never came up in time"
+		}
+		cmdExit(ts, false, args[:2])
+		return true, ""
+	})
+}
+
+func (p *process) ended() bool {
+	select {
+	case <-p.done:
+		return true
+	default:
+		return false
+	}
 }
 
 // exit NAME CODE: waits until a started streamd has ended, and compares its exit code.

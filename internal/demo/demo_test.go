@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"os"
 	"os/exec"
@@ -71,8 +72,12 @@ var launched atomic.Int32
 // launch starts the demo in a stage, with its output going to files that set opens, and read from from.
 func launch(t *testing.T, dir string, set func(*exec.Cmd) (from io.Reader, closers []io.Closer), args ...string) *process {
 	t.Helper()
-	temp := fmt.Sprintf("/tmp/d%s%d", strconv.FormatInt(int64(os.Getpid()), 36), launched.Add(1)) // short: sockets are made in it
-	if err := os.Mkdir(temp, 0o700); err != nil {
+	temp, err := "", fs.ErrExist
+	for errors.Is(err, fs.ErrExist) { // a run that was killed, in another container's numbers, may have left one
+		temp = fmt.Sprintf("/tmp/d%s%d", strconv.FormatInt(int64(os.Getpid()), 36), launched.Add(1)) // short: sockets are made in it
+		err = os.Mkdir(temp, 0o700)
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
 	p := &process{t: t, temp: temp, done: make(chan struct{}), grown: make(chan struct{}, 1)}
@@ -167,13 +172,32 @@ func (p *process) ends(code int) {
 	if got := p.cmd.ProcessState.ExitCode(); got != code {
 		p.t.Fatalf("the demo ended with %d, want %d:\n%s", got, code, p.output())
 	}
-	p.noOrphans()
+	p.noOrphans(code == exitcode.OK)
 }
 
-func (p *process) noOrphans() {
+// noOrphans looks at once after a clean end, which waits for all processes. Members that were killed take their plugins with
+// them, and those need a processor to die.
+func (p *process) noOrphans(clean bool) {
 	p.t.Helper()
-	if left := processesWith(p.t, "TMPDIR="+p.temp); len(left) > 0 {
-		p.t.Errorf("the demo left processes behind: %q", left)
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	late := time.NewTimer(patience)
+	defer late.Stop()
+	for {
+		left := processesWith(p.t, "TMPDIR="+p.temp)
+		if len(left) == 0 {
+			return
+		}
+		if clean {
+			p.t.Errorf("the demo left processes behind: %q", left)
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-late.C:
+			p.t.Errorf("the demo left processes behind, %s after its end: %q", patience, left)
+			return
+		}
 	}
 }
 
@@ -328,9 +352,18 @@ func testTerminal(t *testing.T, dir string) {
 // testTwice presses Ctrl-C again while the demo drains.
 func testTwice(t *testing.T, dir string) {
 	t.Helper()
+	text, err := os.ReadFile(filepath.Join(dir, "configs/quickstart.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	patient := strings.Replace(string(text), "delay: 1s", "delay: 1m", 1)
+	if patient == string(text) {
+		t.Fatal("the config has no delay to change")
+	}
+	write(t, filepath.Join(dir, "configs/patient.yaml"), patient)
 	set, keys := onTerminal(t, 100, 40)
-	p := launch(t, dir, set)
-	p.await("a retry", `A-\d+ attempt 1 at m\d "db timeout"`) // the drain waits for it: nearly a second
+	p := launch(t, dir, set, "-config", "configs/patient.yaml")
+	p.await("a retry", `A-\d+ attempt 1 at m\d "db timeout"`) // the drain waits for it: long enough for a slow machine's second Ctrl-C
 	for i, sign := range []string{"draining; Ctrl-C again", "nothing was summed up"} {
 		if _, err := keys.WriteString(ctrlC); err != nil {
 			t.Fatal(err)
