@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -481,6 +482,51 @@ func TestTraces_carryThePluginsName(t *testing.T) {
 	answer, err := export(25_000)
 	if err != nil || answer.GetPartialSuccess().GetRejectedSpans() != 25_000 {
 		t.Errorf("a flood: %v, %v", answer, err)
+	}
+}
+
+// Whoever closes the host may close what takes the spans next: nobody is in there any more.
+func TestTraces_endWithTheHost(t *testing.T) {
+	t.Parallel()
+	entered := make(chan struct{})
+	var left atomic.Bool
+	b := newBench(t, func(c *pluginhost.Config) {
+		c.Traces = func(ctx context.Context, _ []*trace.ResourceSpans) error {
+			close(entered)
+			<-ctx.Done() // the host closes; it takes a while to be seen
+			<-time.After(100 * time.Millisecond)
+			left.Store(true)
+			return nil
+		}
+	})
+	b.apply(spec(t, "acme", "ok"))
+	sockets, err := filepath.Glob(filepath.Join(b.run, "h-*", "otlp-*.sock"))
+	if err != nil || len(sockets) != 1 {
+		t.Fatalf("sockets %v, %v", sockets, err)
+	}
+	conn, err := grpc.NewClient("unix:"+sockets[0], grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	exported := make(chan error, 1)
+	go func() {
+		_, err := tracecollector.NewTraceServiceClient(conn).Export(context.WithoutCancel(t.Context()), &tracecollector.ExportTraceServiceRequest{})
+		exported <- err
+	}()
+	select {
+	case <-entered:
+	case <-time.After(patience):
+		t.Fatal("the spans do not come")
+	}
+	if err := b.host.Close(); err != nil {
+		t.Error(err)
+	}
+	if !left.Load() {
+		t.Error("the host has closed, and spans are still being taken")
+	}
+	if err := <-exported; err == nil {
+		t.Error("an export that the host cut off is told as taken")
 	}
 }
 

@@ -21,7 +21,7 @@ import (
 )
 
 // TraceSink takes spans that plugins export. It must not block for long, and owns what it is given. Its error is the
-// plugin's exporter's to see.
+// plugin's exporter's to see. It is not called any more when the host has closed.
 type TraceSink func(ctx context.Context, spans []*trace.ResourceSpans) error
 
 const (
@@ -75,7 +75,8 @@ func (t *traceServers) serve(plugin string) (string, error) {
 		return "", fmt.Errorf("offering an OTLP socket: %w", err)
 	}
 	s := &traceServer{plugin: plugin, path: path, sink: t.sink, now: t.host.now, clean: t.host.redact, tokens: exportBurst}
-	s.server = grpc.NewServer(grpc.MaxRecvMsgSize(maxExport), grpc.MaxConcurrentStreams(8))
+	// The sink is gone soon after the host has closed, so Stop waits for those who are in it.
+	s.server = grpc.NewServer(grpc.MaxRecvMsgSize(maxExport), grpc.MaxConcurrentStreams(8), grpc.WaitForHandlers(true))
 	tracecollector.RegisterTraceServiceServer(s.server, s)
 	t.servers[plugin] = s
 	t.host.work.Go(func() {
