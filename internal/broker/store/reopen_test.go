@@ -128,7 +128,7 @@ func TestFailed_readsDoNotHang(t *testing.T) {
 	s.Set(store.Value{Table: "t", Key: "k", Value: []byte("v")}) // is stored all the same
 	<-failed
 	answered := make(chan error, 1)
-	limit := time.NewTimer(30 * time.Second)
+	limit := time.NewTimer(5 * time.Minute)
 	defer limit.Stop()
 	for refused := false; !refused; {
 		go func() {

@@ -6,8 +6,11 @@ import (
 	"math"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/streamd/streamd/internal/bubbletest"
 )
 
 func segmented(t *testing.T, n int) *Store {
@@ -98,6 +101,11 @@ func TestReaders_areNotMoreThanTheirNumber(t *testing.T) {
 // TestLeaveSegment_waitsForWhatIsOnItsWay: what was given a place in the last segment is still to be written there.
 func TestLeaveSegment_waitsForWhatIsOnItsWay(t *testing.T) {
 	t.Parallel()
+	bubbletest.Run(t, leavesSegment)
+}
+
+func leavesSegment(t *testing.T) {
+	t.Helper()
 	s := openHere(t, Options{Flush: FlushAsync})
 	if err := s.Apply(message("x")); err != nil {
 		t.Fatal(err)
@@ -108,6 +116,7 @@ func TestLeaveSegment_waitsForWhatIsOnItsWay(t *testing.T) {
 	}
 	gathers := newGroup(s.handle.db, 0)
 	gathers.log = []byte{}
+	synctest.Wait() // The loop, which has just stored something, would take the group before it is told to.
 	s.mu.Lock()
 	s.groups = append(s.groups, gathers)
 	s.mu.Unlock()
