@@ -188,7 +188,7 @@ func TestSendBack_storesRetryCopy(t *testing.T) {
 	if a.Ext != nil {
 		t.Error("the answer to 36 has no extFields")
 	}
-	answer := c.await(c.start(wire.ReqPullMessage, pullFields("G", "%RETRY%G", 0, 0, 10*time.Second), nil), 10*time.Second)
+	answer := c.await(c.start(wire.ReqPullMessage, pullFields("G", "%RETRY%G", 0, 0, 5*time.Minute), nil), 5*time.Minute)
 	got := decodeAll(t, answer.Body)[0]
 	if got.ReconsumeTimes != 1 {
 		t.Errorf("reconsumeTimes %d", got.ReconsumeTimes)

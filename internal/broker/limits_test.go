@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/streamd/streamd/internal/broker"
@@ -113,6 +114,7 @@ func TestHeldPulls_areBoundedPerConnection(t *testing.T) {
 		if a := good.await(pending, time.Minute); bodies(t, a) != "x" || time.Since(start) > 0 {
 			t.Errorf("another's: %d after %v", a.Code, time.Since(start))
 		}
+		synctest.Wait() // The broker notices the end of the connection by itself.
 		if n := b.HeldPulls(); n != 0 {
 			t.Errorf("%d are held of a connection that ended", n)
 		}
@@ -155,7 +157,8 @@ func TestNameServer_isBounded(t *testing.T) {
 	c := dialTCP(t, b, "c1")
 	put := func(key, value string) *wire.Command {
 		t.Helper()
-		return c.call(wire.ReqPutKVConfig, ext{"namespace": "N", "key": key, "value": value}, nil)
+		// Behind ten thousand others, which a slow machine takes its time for.
+		return c.await(c.start(wire.ReqPutKVConfig, ext{"namespace": "N", "key": key, "value": value}, nil), 5*time.Minute)
 	}
 	if a := put("long", strings.Repeat("x", 20_000)); a.Code != 1 {
 		t.Errorf("a long config: %d", a.Code)
@@ -212,24 +215,24 @@ func TestHeldPulls_areBoundedInBytes(t *testing.T) {
 	b := startBroker(t, broker.Config{})
 	greedy, good := dialTCP(t, b, "greedy"), dialTCP(t, b, "good")
 	before := heap()
-	e := pullFields("G", "TBW102", 0, 0, 90*time.Second)
+	e := pullFields("G", "TBW102", 0, 0, 10*time.Minute) // A slow machine takes its time for the long lists.
 	e["subscription"] = strings.Repeat("a||", 700_000)
 	for range pulls {
 		greedy.oneway(wire.ReqPullMessage, e, nil)
 	}
-	greedy.ok(wire.ReqGetMaxOffset, ext{"topic": "TBW102", "queueId": 0}, nil)
+	greedy.await(greedy.start(wire.ReqGetMaxOffset, ext{"topic": "TBW102", "queueId": 0}, nil), 5*time.Minute)
 	held := b.HeldPulls()
 	if grown := int64(heap()) - int64(before); held == 0 || held == pulls || grown > limit {
 		t.Errorf("%d of %d pulls are held and take %d MiB", held, pulls, grown>>20)
 	}
-	waiting := good.start(wire.ReqPullMessage, pullFields("G", "TBW102", 1, 0, time.Minute), nil)
+	waiting := good.start(wire.ReqPullMessage, pullFields("G", "TBW102", 1, 0, 5*time.Minute), nil)
 	if err := b.Await(t.Context(), func(b *broker.Broker) bool { return b.HeldPulls() == held+1 }); err != nil {
 		t.Fatal(err)
 	}
 	if err := b.Put(broker.Message{Topic: "TBW102", Queue: 1, Body: []byte("x")}); err != nil {
 		t.Fatal(err)
 	}
-	if a := good.await(waiting, time.Minute); bodies(t, a) != "x" {
+	if a := good.await(waiting, 5*time.Minute); bodies(t, a) != "x" {
 		t.Errorf("another's pull: %d %q", a.Code, a.Remark)
 	}
 	greedy.close()

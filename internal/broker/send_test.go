@@ -4,9 +4,12 @@ import (
 	"maps"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/streamd/streamd/internal/broker"
+	"github.com/streamd/streamd/internal/broker/memnet"
+	"github.com/streamd/streamd/internal/bubbletest"
 	"github.com/streamd/streamd/internal/rocketmq/wire"
 )
 
@@ -189,7 +192,14 @@ func TestPull_limits(t *testing.T) {
 
 func TestTwoBrokers_shareOneNameServer(t *testing.T) {
 	t.Parallel()
-	names := broker.NewNameServer(broker.NameServerConfig{})
+	bubbletest.Run(t, twoBrokers)
+}
+
+// twoBrokers is on a network in memory: of the machine's ports another process may take one while its broker is stopped.
+func twoBrokers(t *testing.T) {
+	t.Helper()
+	var net memnet.Network
+	names := broker.NewNameServer(broker.NameServerConfig{Listen: net.Listen, Address: "10.0.0.1:0"})
 	if err := names.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -198,8 +208,8 @@ func TestTwoBrokers_shareOneNameServer(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	a := startBroker(t, broker.Config{Name: "broker-a", NameServer: names})
-	b := startBroker(t, broker.Config{Name: "broker-b", NameServer: names})
+	a := startBroker(t, broker.Config{Name: "broker-a", NameServer: names, Listen: net.Listen, Address: "10.0.0.1:0"})
+	b := startBroker(t, broker.Config{Name: "broker-b", NameServer: names, Listen: net.Listen, Address: "10.0.0.1:0"})
 	a.CreateTopic("T", 2)
 	b.CreateTopic("T", 3)
 	ask := func(c *rawClient) wire.TopicRoute {
@@ -210,20 +220,20 @@ func TestTwoBrokers_shareOneNameServer(t *testing.T) {
 		}
 		return route
 	}
-	route := ask(dialTCP(t, a, "c1"))
+	route := ask(dial(t, net.DialContext, a.Address(), "c1"))
 	if len(route.Queues) != 2 || route.Queues[1].BrokerName != "broker-b" || route.Queues[1].ReadQueues != 3 || route.Brokers[1].Addrs[0] != b.Address() {
 		t.Errorf("route %+v", route)
 	}
 	if err := b.Stop(); err != nil {
 		t.Fatal(err)
 	}
-	if route := ask(dialTCP(t, a, "c1")); len(route.Queues) != 1 {
+	if route := ask(dial(t, net.DialContext, a.Address(), "c1")); len(route.Queues) != 1 {
 		t.Errorf("route with one broker down: %+v", route)
 	}
 	if err := b.Start(); err != nil {
 		t.Fatal(err)
 	}
-	c := dialTCP(t, a, "c1")
+	c := dial(t, net.DialContext, a.Address(), "c1")
 	body := []byte(`{"topicConfigSerializeWrapper":{"topicConfigTable":{"T":{"topicName":"T","perm":6,"readQueueNums":1,"writeQueueNums":1}}}}`)
 	c.ok(wire.ReqRegisterBroker, ext{"brokerName": "broker-c", "brokerAddr": "10.0.0.9:10911", "clusterName": "DefaultCluster", "haServerAddr": "10.0.0.9:10912", "brokerId": 0}, body)
 	var cluster wire.ClusterInfo
@@ -234,16 +244,23 @@ func TestTwoBrokers_shareOneNameServer(t *testing.T) {
 		t.Errorf("with a registered broker: %+v", cluster)
 	}
 	c.close()
-	other := dialTCP(t, a, "c2")
-	for len(ask(other).Queues) != 2 { // Its end is noticed by the reading goroutine.
-		other.ok(wire.ReqGetMaxOffset, ext{"topic": "T", "queueId": 0}, nil)
+	synctest.Wait() // Its end is noticed by the reading goroutine.
+	if n := len(ask(dial(t, net.DialContext, a.Address(), "c2")).Queues); n != 2 {
+		t.Errorf("%d queues are in the route when the registered broker's connection has ended", n)
 	}
 }
 
 func TestStopStart_keepsWhatIsStored(t *testing.T) {
 	t.Parallel()
-	b := startBroker(t, broker.Config{})
-	c := dialTCP(t, b, "c1")
+	bubbletest.Run(t, stopStart)
+}
+
+// stopStart is on a network in memory, as twoBrokers is.
+func stopStart(t *testing.T) {
+	t.Helper()
+	var net memnet.Network
+	b := startBroker(t, broker.Config{Listen: net.Listen, Address: "10.0.0.1:0"})
+	c := dial(t, net.DialContext, b.Address(), "c1")
 	c.send("T", 0, "x", "", nil)
 	c.heartbeat("G", map[string]string{"T": "*"})
 	b.Commit("G", "T", 0, 1)
@@ -261,7 +278,7 @@ func TestStopStart_keepsWhatIsStored(t *testing.T) {
 	if b.Address() != address {
 		t.Errorf("address %s, was %s", b.Address(), address)
 	}
-	c = dialTCP(t, b, "c1")
+	c = dial(t, net.DialContext, b.Address(), "c1")
 	if p := c.pull("G", "T", 0, 0); p.Code != 0 {
 		t.Errorf("pull: %d %q", p.Code, p.Remark)
 	}

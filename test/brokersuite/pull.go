@@ -83,7 +83,10 @@ func pullHeld(s *session) {
 	hold := func(queue int, more fields) (*peer, <-chan *wire.Command) {
 		p := s.peer()
 		f := pullFields(group, topic, queue, 0).with(fields{"sysFlag": 6, "suspendTimeoutMillis": 20000}).with(more)
-		return p, p.start(&wire.Command{Code: int32(wire.ReqPullMessage), Ext: f.list()})
+		held := p.start(&wire.Command{Code: int32(wire.ReqPullMessage), Ext: f.list()})
+		// A server that carries out what comes over one connection in turn holds the pull now.
+		s.do(p, wire.ReqGetMaxOffset, fields{"topic": topic, "queueId": queue}, nil)
+		return p, held
 	}
 	p, held := hold(0, nil)
 	tagged, heldTag := hold(1, fields{"subscription": "red"})
