@@ -12,10 +12,13 @@ import (
 	"github.com/streamd/streamd/internal/rocketmq/wire"
 )
 
+// patient keeps connections and members for as long as a slow machine takes for much work.
+func patient() broker.Config { return broker.Config{IdleTimeout: time.Hour, MemberTTL: time.Hour} }
+
 // TestRegistrations_areBounded has one client register all that a frame holds, again and again under new names. Others, and
 // the client itself with what it registered before, go on.
 func TestRegistrations_areBounded(t *testing.T) {
-	b := startBroker(t, broker.Config{})
+	b := startBroker(t, patient())
 	c, good := dialTCP(t, b, "greedy"), dialTCP(t, b, "good")
 	good.heartbeat("Good", map[string]string{"T": "*"})
 	before := heap()
@@ -23,7 +26,7 @@ func TestRegistrations_areBounded(t *testing.T) {
 	refused := 0
 	for i := range 10 {
 		body := fmt.Sprintf(`{"clientID":"greedy","consumerDataSet":[{"groupName":"G%d","subscriptionDataSet":[{"topic":"T","subString":"%s"}]}]}`, i, long)
-		if a := c.call(wire.ReqHeartbeat, nil, []byte(body)); a.ResponseCode() == wire.RespSystemBusy && strings.Contains(a.Remark, "no room") {
+		if a := c.await(c.start(wire.ReqHeartbeat, nil, []byte(body)), 5*time.Minute); a.ResponseCode() == wire.RespSystemBusy && strings.Contains(a.Remark, "no room") {
 			refused++
 		} else if a.Code != 0 {
 			t.Fatalf("heartbeat %d: %d %q", i+1, a.Code, a.Remark)
@@ -212,7 +215,7 @@ func TestLongHeaders_areNotKept(t *testing.T) {
 // TestHeldPulls_areBoundedInBytes has one client wait with long lists of tags. Another's pull is held all the same.
 func TestHeldPulls_areBoundedInBytes(t *testing.T) {
 	const pulls, limit = 60, 140 << 20
-	b := startBroker(t, broker.Config{})
+	b := startBroker(t, patient())
 	greedy, good := dialTCP(t, b, "greedy"), dialTCP(t, b, "good")
 	before := heap()
 	e := pullFields("G", "TBW102", 0, 0, 10*time.Minute) // A slow machine takes its time for the long lists.

@@ -27,6 +27,7 @@ func TestReplay_all(t *testing.T) {
 	b := startBroker(t, broker.Config{
 		DelayLevels:        slices.Repeat([]time.Duration{50 * time.Millisecond}, 18),
 		TransactionTimeout: 300 * time.Millisecond, TransactionInterval: 300 * time.Millisecond,
+		IdleTimeout: time.Hour, MemberTTL: time.Hour, // A slow machine takes minutes, in which most connections are silent.
 	})
 	p := newPlayer(t, b, everything(t))
 	for _, e := range p.events {

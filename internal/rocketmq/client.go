@@ -146,6 +146,7 @@ func (c *Client) Close(ctx context.Context) error {
 		err = errors.Join(c.leaveAll(ctx), c.leaveAllProducers(ctx))
 	}
 	c.cancel(ErrNotRunning)
+	c.routes.close()
 	c.brokers.close()
 	c.ns.pool.close()
 	return errors.Join(err, c.calls.drained(ctx), waitFor(ctx, &c.wg))

@@ -76,12 +76,15 @@ func (w *watcher) notify() {
 func (r *routes) watch(topic string, f func()) (stop func()) {
 	w := &watcher{f: f, poke: make(chan struct{}, 1), done: make(chan struct{})}
 	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed {
+		return func() {}
+	}
 	entry := r.entry(topic)
 	entry.watchers[w] = struct{}{}
 	if entry.route == nil {
 		r.mark(entry)
 	}
-	r.mu.Unlock()
 	r.wg.Go(func() {
 		for {
 			select {

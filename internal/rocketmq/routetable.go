@@ -42,6 +42,7 @@ type routes struct {
 	mu      sync.Mutex
 	topics  map[string]*topicRoute
 	brokers map[string][]BrokerAddr // over all routes, the newest word on each broker; master first
+	closed  bool                    // no goroutine is started any more
 }
 
 type topicRoute struct {
@@ -212,9 +213,22 @@ func (r *routes) entry(topic string) *topicRoute {
 	return entry
 }
 
+// close has no goroutine be started any more: from then on somebody waits for those that were.
+func (r *routes) close() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.closed = true
+}
+
 // startFetch begins a fetch unless one is under way. The caller holds mu.
 func (r *routes) startFetch(topic string, entry *topicRoute) <-chan struct{} {
 	if entry.fetching == nil {
+		if r.closed {
+			entry.err = ErrNotRunning
+			none := make(chan struct{})
+			close(none)
+			return none
+		}
 		done := make(chan struct{})
 		entry.fetching, entry.stale, entry.asked = done, false, time.Now()
 		r.wg.Go(func() {

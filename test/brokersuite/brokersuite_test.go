@@ -24,6 +24,7 @@ func embedded(t *testing.T) string {
 	b := broker.New(broker.Config{
 		DelayLevels:        []time.Duration{s, s, s, s, s, s, s, 2 * s, 3 * s, 4 * s, 5 * s, 6 * s, 7 * s, 8 * s, 9 * s, 10 * s, 11 * s, 12 * s},
 		TransactionTimeout: 1500 * time.Millisecond, TransactionInterval: 2 * s,
+		IdleTimeout: time.Hour, MemberTTL: time.Hour, // A slow machine takes its time, in which connections are silent.
 	})
 	if err := b.Start(); err != nil {
 		t.Fatal(err)
