@@ -55,6 +55,9 @@ func TestFramesStayWholeWhenThePeerReadsLate(t *testing.T) {
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
 	for c.Stats().Outstanding < n {
+		if err := c.Err(); err != nil {
+			t.Fatalf("the connection ended: %v", err)
+		}
 		<-tick.C
 	}
 	go peer.echo()
@@ -70,6 +73,9 @@ func TestDirectWritesHaveNoDeadline(t *testing.T) {
 		t.Fatal(err)
 	}
 	for c.frames.Load() == 0 {
+		if err := c.Err(); err != nil {
+			t.Fatalf("the connection ended: %v", err)
+		}
 		tick := time.NewTimer(time.Millisecond)
 		<-tick.C
 	}
