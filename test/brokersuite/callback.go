@@ -3,7 +3,6 @@ package brokersuite
 import (
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/streamd/streamd/internal/rocketmq/wire"
 )
@@ -20,7 +19,7 @@ func callbackScenarios() []Scenario {
 // asked writes down what the broker asked a member.
 func (s *session) asked(step string, p *peer, code wire.RequestCode) {
 	s.tb.Helper()
-	all, err := p.waitPushed(code, 1, 15*time.Second)
+	all, err := p.waitPushed(code, 1, callTimeout)
 	if err != nil {
 		s.note(step, "nothing")
 		return

@@ -175,14 +175,16 @@ func (n *normal) tree(path string, value any, v *view, lines *[]string) {
 	}
 	switch t := value.(type) {
 	case map[string]any:
-		if len(t) == 0 {
-			*lines = append(*lines, "body "+path+" {}")
-		}
+		kept := 0
 		for k, e := range t {
 			if v.only != nil && !v.only(path+"/"+k) {
 				continue
 			}
+			kept++
 			n.tree(path+"/"+n.text(sortedKey(k)), e, v, lines)
+		}
+		if kept == 0 { // one with nothing but others' members is as an empty one
+			*lines = append(*lines, "body "+path+" {}")
 		}
 	case []any:
 		if len(t) == 0 {

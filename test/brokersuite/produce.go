@@ -41,7 +41,7 @@ func produceV2(s *session) {
 	send("pop check point", properties("UNIQ_KEY", "u15", "POP_CK", "x"), nil, "pop")
 	send("empty unique key", properties("UNIQ_KEY", ""), nil, "no key")
 	send("only what is required", "", fields{"i": nil, "j": nil, "k": nil, "m": nil, "n": nil}, "minimal")
-	s.stored("stored", topic, 0, s.end(topic, 0))
+	s.stored("stored", topic, 0, 18)
 	s.ask("another queue", wire.ReqSendMessageV2, sendFields(topic, 1, properties("UNIQ_KEY", "u16")), []byte("one"))
 	s.stored("stored in another queue", topic, 1, 1)
 }
@@ -148,7 +148,7 @@ func produceBatch(s *session) {
 	batch("not said to be a batch", properties("UNIQ_KEY", "b5"), fields{"m": false}, one)
 	batch("no parts", properties("UNIQ_KEY", "b6"), nil)
 	s.ask("a batch by the code of one message", wire.ReqSendMessageV2, sendFields(topic, 0, properties("UNIQ_KEY", "b7")).with(fields{"m": true}), one)
-	s.stored("stored", topic, 0, s.end(topic, 0))
+	s.stored("stored", topic, 0, 9)
 }
 
 func produceCompressed(s *session) {

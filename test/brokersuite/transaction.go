@@ -59,11 +59,15 @@ func (s *session) half(step, topic, group, unique string, more ...string) *wire.
 	return s.ask(step, wire.ReqSendMessageV2, sendFields(topic, 0, props).with(fields{"a": group, "f": 4}), []byte(step), hideQueueOffset)
 }
 
-// end37 ends a transaction. A real broker does not answer when the outcome is no outcome.
+// end37 ends a transaction. A real broker does not answer when the outcome is no outcome, which is not waited for long.
 func (s *session) end37(step string, f fields) {
 	s.tb.Helper()
 	ch := s.main.start(&wire.Command{Code: int32(wire.ReqEndTransaction), Ext: f.list()})
-	timer := time.NewTimer(10 * time.Second)
+	limit := callTimeout
+	if f["commitOrRollback"] == unknownType {
+		limit = 10 * time.Second
+	}
+	timer := time.NewTimer(limit)
 	defer timer.Stop()
 	select {
 	case a := <-ch:
@@ -80,7 +84,7 @@ func transactionChecks(s *session) {
 	s.do(p, wire.ReqHeartbeat, nil, s.bytes(&wire.HeartbeatData{ClientID: s.name("p"), ProducerDataSet: []wire.ProducerData{{GroupName: group}}}))
 	sent := s.half("sent", topic, group, "u1")
 	s.end37("unknown yet", s.endFields(sent, topic, group, unknownType))
-	checks, err := p.waitPushed(wire.ReqCheckTransactionState, 1, 30*time.Second)
+	checks, err := p.waitPushed(wire.ReqCheckTransactionState, 1, callTimeout)
 	if err != nil {
 		s.tb.Fatal(err)
 	}
@@ -92,7 +96,7 @@ func transactionChecks(s *session) {
 	}
 	m.QueueOffset = 0
 	s.note("first check", append(n.fields(c.Ext), fmt.Sprintf("oneway %t", c.IsOneway()), n.message(&m))...)
-	more, err := p.waitPushed(wire.ReqCheckTransactionState, 2, 30*time.Second)
+	more, err := p.waitPushed(wire.ReqCheckTransactionState, 2, callTimeout)
 	if err != nil {
 		s.tb.Fatal(err)
 	}
