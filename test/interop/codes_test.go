@@ -132,7 +132,7 @@ func newSite(t *testing.T, name, nameServer, broker string) *site {
 		s.nameServer = s.broker
 	}
 	s.dir = t.TempDir()
-	tools, err := cluster.Tools(within(t, 5*time.Minute), s.dir, s.nameServer)
+	tools, err := cluster.Tools(t.Context(), s.dir, s.nameServer)
 	if err != nil {
 		t.Fatal(err)
 	}

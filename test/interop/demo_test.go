@@ -1,6 +1,7 @@
 package interop
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -30,6 +31,9 @@ func TestDemo(t *testing.T) {
 			}
 		}
 	}
+	if _, err := cluster.Lib(t.Context(), cluster.Main); err != nil { // what it fetches takes longer than what is to be seen
+		t.Fatal(err)
+	}
 	temp := t.TempDir()
 	cmd := exec.Command(built(t, binary(bin, "demo", "./cmd/demo")), "-bin", bin) // ended below
 	cmd.Env = append(os.Environ(), "TMPDIR="+temp)
@@ -58,9 +62,10 @@ func TestDemo(t *testing.T) {
 	shows("a clean end", `drained \d+ in flight in .* · offsets confirmed 8/8 · exit 0`)
 	shows("no loss", `sent [1-9][\d,]* +handled [1-9][\d,]* .* lost 0 +duplicates 0`)
 	text := strings.Join(demo.Lines(), "\n")
-	if left := processesWith(t, "TMPDIR="+temp); len(left) > 0 {
-		t.Errorf("the demo left processes behind: %q", left)
-	}
+	until(t, time.Minute, "no process of the demo's", func() (bool, string) { // one that was killed ends a moment later
+		left := processesWith(t, "TMPDIR="+temp)
+		return len(left) == 0, fmt.Sprintf("the demo left processes behind: %q", left)
+	})
 	left, err := filepath.Glob(filepath.Join(temp, "streamd-*", "*")) // streamd's own folder for sockets stays, empty
 	if demos, _ := filepath.Glob(filepath.Join(temp, "streamd-demo-*")); err != nil || len(left)+len(demos) > 0 {
 		t.Errorf("the demo left %v behind: %v", append(left, demos...), err)

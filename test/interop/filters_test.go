@@ -55,6 +55,7 @@ func filterSQL(t *testing.T, p *place) {
 	}
 	sql := "amount > 100 AND (color IN ('red', 'blue') OR (color IS NULL AND vip IS NOT NULL)) OR price > 0.5 OR TAGS = 'gold'"
 	m := p.streamd(t, stream{group: group, topic: topic + `, sql: "` + sql + `"`}).ready(t)
+	shown(t, c, topic, int64(len(want)))
 	p.idle(t, c, group, topic) // the end is committed: nothing comes any more
 	got := ledger.Handled(p.entries(t, m))
 	for body, match := range want {
@@ -132,6 +133,7 @@ func filterUnlike(t *testing.T, p *place) {
 			}
 		}
 	}
+	shown(t, c, topic, int64(len(want)))
 	p.idle(t, c, group, topic)
 	got := ledger.Handled(p.entries(t, m))
 	for body, here := range want {

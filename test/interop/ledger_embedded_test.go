@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/streamd/streamd/test/interop/cluster"
-	"github.com/streamd/streamd/test/interop/ledger"
 )
 
 // TestLedger_embeddedBroker kills the embedded broker under load, with streamd, Java and Go clients on it that produce and
@@ -35,7 +34,7 @@ func ledgerEmbedded(t *testing.T, flush string, kills int) {
 		return startEmbedded(t, address, address, "--data", data, "--flush", flush)
 	}
 	broker := start()
-	tools, err := cluster.Tools(within(t, 5*time.Minute), t.TempDir(), address, "-XX:TieredStopAtLevel=1")
+	tools, err := cluster.Tools(t.Context(), t.TempDir(), address, "-XX:TieredStopAtLevel=1")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,10 +44,7 @@ func ledgerEmbedded(t *testing.T, flush string, kills int) {
 	l.feeders = []*cluster.Process{l.p.javaReady(t, "Feed", l.topic(), "java", "50"), l.p.goPeer(t, "feed", l.topic(), "go", "50")}
 	for range kills {
 		l.feeding()
-		l.busy("any", 3, func(ledger.Entry) bool { return true })
-		at := time.Now()
-		broker.Kill()
-		l.kills = append(l.kills, ledger.Kill{What: "embedded broker", At: at.UnixNano(), Gone: at.UnixNano()})
+		l.killBroker("embedded broker", broker.Kill)
 		broker = start()
 		before := len(l.entries())
 		until(t, 90*time.Second, "work goes on", func() (bool, string) { n := len(l.entries()); return n > before+100, fmt.Sprint(n - before) })
@@ -109,7 +105,7 @@ func (l *loop) fed(f *cluster.Process) []string {
 // toolsOf is the official tools for a RocketMQ that runs already.
 func toolsOf(t *testing.T, nameServer string) *place {
 	t.Helper()
-	c, err := cluster.Tools(within(t, 5*time.Minute), t.TempDir(), nameServer)
+	c, err := cluster.Tools(t.Context(), t.TempDir(), nameServer)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package interop
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -72,6 +73,7 @@ func run(m *testing.M) int {
 func quickRetries() map[string]string {
 	return map[string]string{
 		"messageDelayLevel": strings.Join(delayLevels(), " "), "transactionCheckInterval": "3000", "transactionOpBatchInterval": "100", "traceTopicEnable": "true",
+		"transactionTimeOut": "12000", // a slow machine ends a transaction within it: one that has ended is not asked about
 	}
 }
 
@@ -80,6 +82,9 @@ func delayLevels() []string {
 }
 
 func open(ctx context.Context, o cluster.Options) (*place, error) {
+	if _, err := cluster.Lib(ctx, cmp.Or(o.Version, cluster.Main)); err != nil { // which may take longer than a start
+		return nil, err
+	}
 	ctx, cancel := context.WithTimeout(ctx, 6*time.Minute)
 	defer cancel()
 	c, err := cluster.Run(ctx, o)

@@ -18,7 +18,7 @@ func TestNamespace_withAJavaMember(t *testing.T) {
 	const ns, topic, output, group = "INST_S", "NsOrders", "NsInvoices", "ns-billing"
 	p := mainCluster(t)
 	for _, name := range []string{topic, output, "STREAMD_FAILURES"} {
-		if err := p.admin.CreateTopic(within(t, 2*time.Minute), ns+"%"+name, 4); err != nil {
+		if err := p.admin.CreateTopic(t.Context(), ns+"%"+name, 4); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -162,9 +162,7 @@ func TestOrder_ofKeys(t *testing.T) {
 	if m := readAll(t, c, group, wire.DLQTopic(group), 1)[0]; !strings.HasPrefix(m.Text, "reject") {
 		t.Errorf("dead letter %q", m.Text)
 	}
-	if free := lockAndUnlock(t, c, group, queues); free != orderedQueues {
-		t.Errorf("after all have left %d of %d locks are free", free, orderedQueues)
-	}
+	freed(t, c, group, queues)
 }
 
 // apart parts the entries of the queue in which body stands from the others.

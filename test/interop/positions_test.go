@@ -198,7 +198,7 @@ func steerRemade(t *testing.T, p *place) func(*testing.T) {
 	p.run(t, "deleteTopic", "-c", "DefaultCluster", "-t", topic)
 	until(t, time.Minute, "the topic to go", func() (bool, string) {
 		out := p.run(t, "topicRoute", "-t", topic)
-		return strings.Contains(out, "17"), out
+		return strings.Contains(out, "CODE: 17"), out
 	})
 	p.topic(t, "SteerRemade", 2)
 	until(t, time.Minute, "a message in the new topic", func() (bool, string) {
@@ -268,6 +268,7 @@ func newGroups(t *testing.T, p *place) {
 	<-after.C
 	at := time.Now()
 	sendN(t, c, topic, "ok b", steered)
+	shown(t, c, topic, 2*steered) // the last is behind all of them
 	groups := []struct {
 		name, from string
 		want       int
@@ -319,6 +320,20 @@ func (p *place) idle(t *testing.T, c *rocketmq.Client, group, topic string) {
 			}
 		}
 		return len(queues) > 0, ""
+	})
+}
+
+// shown waits until a topic's queues end at n messages altogether: a broker shows messages a moment after it stored them.
+func shown(t *testing.T, c *rocketmq.Client, topic string, n int64) {
+	t.Helper()
+	until(t, time.Minute, fmt.Sprintf("%d messages in %s", n, topic), func() (bool, string) {
+		queues, err := c.Queues(t.Context(), topic)
+		var sum int64
+		for _, q := range queues {
+			end, e := c.MaxOffset(t.Context(), q)
+			sum, err = sum+end, errors.Join(err, e)
+		}
+		return err == nil && sum >= n, fmt.Sprint(sum, err)
 	})
 }
 

@@ -20,7 +20,7 @@ func TestProof(t *testing.T) {
 	queue := newProof(t, place, "ProofQueue", "queue", 8)
 	proofs{none, queue}.run(t, func() {
 		broker.Kill()
-		if err := broker.Start(within(t, 90*time.Second)); err != nil {
+		if err := broker.Start(within(t, patience)); err != nil {
 			t.Fatal(err)
 		}
 	}, []freeze{

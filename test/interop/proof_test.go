@@ -340,10 +340,11 @@ func (p *proof) holds() {
 	dead := map[string]bool{}
 	rejects := len(slices.DeleteFunc(slices.Clone(produced), func(b string) bool { return !rejected(b) }))
 	until(p.t, 2*time.Minute, fmt.Sprintf("%d dead letters", rejects), func() (bool, string) {
-		for _, b := range p.dead() {
+		bodies, err := p.dead()
+		for _, b := range bodies {
 			dead[b] = true
 		}
-		return len(dead) >= rejects, fmt.Sprint(len(dead))
+		return err == nil && len(dead) >= rejects, fmt.Sprint(len(dead), err)
 	})
 	for b := range dead {
 		if !rejected(b) {

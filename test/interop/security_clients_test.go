@@ -17,7 +17,7 @@ import (
 func toolsOver(t *testing.T, address, ca, secret string) *place {
 	t.Helper()
 	dir := t.TempDir()
-	c, err := cluster.Tools(within(t, 5*time.Minute), dir, address, "-Dtls.enable=true", "-Dtls.test.mode.enable=false", "-Dtls.client.authServer=true",
+	c, err := cluster.Tools(t.Context(), dir, address, "-Dtls.enable=true", "-Dtls.test.mode.enable=false", "-Dtls.client.authServer=true",
 		"-Dtls.client.trustCertPath="+ca, "-XX:TieredStopAtLevel=1")
 	if err != nil {
 		t.Fatal(err)

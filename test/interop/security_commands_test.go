@@ -193,7 +193,7 @@ func (f *fortress) configOf(t *testing.T, account string) string {
 // ask runs streamd and returns what it said on both streams, and its exit code.
 func (f *fortress) ask(t *testing.T, args ...string) (said string, code int) {
 	t.Helper()
-	out, err := exec.CommandContext(within(t, time.Minute), built(t, shared.streamd), args...).CombinedOutput()
+	out, err := exec.CommandContext(within(t, patience), built(t, shared.streamd), args...).CombinedOutput()
 	if strings.Contains(string(out), secSecret) {
 		t.Errorf("streamd %s tells the secret", strings.Join(args, " "))
 	}
@@ -225,7 +225,7 @@ func (f *fortress) earns(t *testing.T, e *errand) {
 		}
 		for _, other := range e.commands[1:] {
 			if said, code := f.ask(t, other...); among(lacks[at:at+1], said, code) < 0 {
-				t.Errorf("streamd %s ends with %d and does not name %s:\n%s", strings.Join(other, " "), code, lacks[at].resource, said)
+				return false, fmt.Sprintf("streamd %s ends with %d and does not name %s:\n%s", strings.Join(other, " "), code, lacks[at].resource, said)
 			}
 		}
 		l := lacks[at]

@@ -148,7 +148,7 @@ func TestSecurity_leastRights(t *testing.T) {
 			t.Parallel()
 			f := open(t)
 			for _, topic := range []string{secTopic, secOutput, "STREAMD_FAILURES"} {
-				if err := f.admin.CreateTopic(within(t, 2*time.Minute), topic, 2); err != nil {
+				if err := f.admin.CreateTopic(t.Context(), topic, 2); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -283,7 +283,7 @@ func (f *fortress) works(t *testing.T) {
 // groupStatus runs `streamd group status` with the member's own config, and so its keys.
 func (m *member) groupStatus(t *testing.T, group string) (g groupview.Group, err error) {
 	t.Helper()
-	out, err := exec.CommandContext(within(t, time.Minute), built(t, shared.streamd), "group", "status", group, "-c", m.config, "-o", "json").Output()
+	out, err := exec.CommandContext(within(t, patience), built(t, shared.streamd), "group", "status", group, "-c", m.config, "-o", "json").Output()
 	if err != nil {
 		return g, fmt.Errorf("group status: %w: %s", err, out)
 	}

@@ -25,15 +25,16 @@ import (
 // twice.
 func TestSlave_readsOnWhileTheMasterIsAway(t *testing.T) {
 	t.Parallel()
-	const n, rejects = 1000, 950 // messages, and which is rejected
-	const emitted = 60           // messages of the other topic, each with an output
+	// A member takes 20 s for them: the kill comes in the middle on a slow machine too.
+	const n, rejects = 2000, 1950 // messages, and which is rejected
+	const emitted = 160           // messages of the other topic, each with an output
 	settings := quickRetries()
 	settings["slaveReadEnable"] = "true"
 	asMaster := maps.Clone(settings)
 	asMaster["brokerRole"], asMaster["brokerIP2"] = "ASYNC_MASTER", "127.0.0.1"
 	p := newPlace(t, cluster.Options{Broker: asMaster})
 	master := p.Brokers[0]
-	slave, err := p.RunSlave(within(t, 90*time.Second), master, settings)
+	slave, err := p.RunSlave(within(t, patience), master, settings)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +53,7 @@ func TestSlave_readsOnWhileTheMasterIsAway(t *testing.T) {
 
 	keys := "window: {messages: 20}\nbatch: {max: 4}\nconcurrency: 4\npull: {max: 8}\n" + quickLevels
 	emits := p.streamd(t, stream{group: "slave-emits", topic: other, keys: keys, handler: "slow: 500ms, emit: " + outputs}).ready(t)
-	reads := p.streamd(t, stream{group: "slave-reads", topic: topic, keys: keys, handler: "slow: 40ms"}).ready(t)
+	reads := p.streamd(t, stream{group: "slave-reads", topic: topic, keys: keys, handler: "slow: 50ms"}).ready(t)
 	reads.handled(t, 40, time.Minute)
 	sendN(t, c, other, "in", emitted)
 	replicated(t, p.Addr, master, slave, other, emitted)
@@ -70,7 +71,7 @@ func TestSlave_readsOnWhileTheMasterIsAway(t *testing.T) {
 		t.Errorf("a send without a master: %v", err)
 	}
 
-	if err := master.Start(within(t, 90*time.Second)); err != nil {
+	if err := master.Start(within(t, patience)); err != nil {
 		t.Fatal(err)
 	}
 	back := time.Now()
@@ -126,12 +127,14 @@ func (p *place) promoted(t *testing.T, c *rocketmq.Client, master, slave *cluste
 	})
 	handled := len(ledger.Handled(p.entries(t, reads)))
 	master.Kill()
-	if err := p.Promote(within(t, 90*time.Second), slave); err != nil {
+	if err := p.Promote(within(t, patience), slave); err != nil {
 		t.Fatal(err)
 	}
 	at := time.Now()
+	try := 0 // one without an answer may be stored, and is another message
 	until(t, time.Minute, "the producer finds the new master", func() (bool, string) {
-		_, err := c.Send(within(t, 10*time.Second), &rocketmq.OutgoingMessage{Topic: topic, Body: []byte("promoted first")})
+		try++
+		_, err := c.Send(within(t, 10*time.Second), &rocketmq.OutgoingMessage{Topic: topic, Body: fmt.Append(nil, "promoted, try ", try)})
 		return err == nil, fmt.Sprint(err)
 	})
 	sendN(t, c, topic, "promoted", more)

@@ -132,7 +132,7 @@ func (m *member) ready(t *testing.T) *member {
 // stop ends a member by SIGTERM; it must end cleanly.
 func (m *member) stop(t *testing.T) {
 	t.Helper()
-	if err := m.Stop(40 * time.Second); err != nil {
+	if err := m.Stop(patience); err != nil {
 		t.Errorf("stopping %s: %v", m.Name, err)
 	}
 }

@@ -66,10 +66,10 @@ func (p *tlsPlace) restart(t *testing.T, change func()) {
 	p.Brokers[0].Kill()
 	p.StopNameServer()
 	change()
-	if err := p.StartNameServer(within(t, 90*time.Second)); err != nil {
+	if err := p.StartNameServer(within(t, patience)); err != nil {
 		t.Fatal(err)
 	}
-	if err := p.Brokers[0].Start(within(t, 90*time.Second)); err != nil {
+	if err := p.Brokers[0].Start(within(t, patience)); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -82,7 +82,7 @@ func (p *tlsPlace) produce(t *testing.T, secured, body string, flags ...string) 
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(within(t, time.Minute), built(t, shared.streamd), append([]string{"produce", "-c", config, "--topic", tlsTopic}, flags...)...)
+	cmd := exec.CommandContext(within(t, patience), built(t, shared.streamd), append([]string{"produce", "-c", config, "--topic", tlsTopic}, flags...)...)
 	cmd.Stdin = strings.NewReader(body + "\n")
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
@@ -158,7 +158,7 @@ func TestTLS_realBroker(t *testing.T) {
 		second.write(t, p.own)
 		p.demand(t, "require")
 	})
-	if said, err := p.produce(t, withTLS(p.own, secureName), "ok 4", "--retry-for", "50s"); err != nil {
+	if said, err := p.produce(t, withTLS(p.own, secureName), "ok 4", "--retry-for", "150s"); err != nil {
 		t.Fatalf("producing with the renewed certificates: %v: %s", err, said)
 	}
 	m.handled(t, 3, time.Minute)

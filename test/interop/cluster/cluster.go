@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -64,7 +66,10 @@ func New(tb testing.TB, o Options) *Cluster {
 	if o.Dir == "" {
 		o.Dir = tb.TempDir()
 	}
-	ctx, cancel := context.WithTimeout(tb.Context(), 5*time.Minute)
+	if _, err := Lib(tb.Context(), cmp.Or(o.Version, Main)); err != nil { // which may take longer than a start
+		tb.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(tb.Context(), 6*time.Minute)
 	defer cancel()
 	c, err := Run(ctx, o)
 	if err != nil {
@@ -140,7 +145,7 @@ func (c *Cluster) addBroker(ctx context.Context, name string, o Options) error {
 		"listenPort": fmt.Sprint(port), "namesrvAddr": c.Addr, "brokerIP1": "127.0.0.1",
 		"storePathRootDir": filepath.Join(home, "store"), "storePathCommitLog": filepath.Join(home, "store", "commitlog"),
 		"mappedFileSizeCommitLog": "134217728", "autoCreateTopicEnable": "true", "enablePropertyFilter": "true",
-		"flushDiskType": "ASYNC_FLUSH", "diskMaxUsedSpaceRatio": "99",
+		"flushDiskType": "ASYNC_FLUSH", "diskMaxUsedSpaceRatio": "99", "cleanFileForciblyEnable": "false", // whatever else is on the disk
 		"messageDelayLevel": "1s 2s 3s 4s 5s 6s 7s 8s 9s 10s 11s 12s 13s 14s 15s 16s 17s 18s",
 		// A machine under load must not make the broker refuse what waited in its queues: sends, after 0.2 s already.
 		"waitTimeMillsInSendQueue": "30000", "waitTimeMillsInPullQueue": "30000", "waitTimeMillsInTransactionQueue": "30000",
@@ -230,8 +235,9 @@ func (c *Cluster) java(name, home string, flags []string, class string, args ...
 	return spawn(name, cmd)
 }
 
-// freePorts returns the first of n neighboring ports that are free now. They lie below the range that Linux gives to outgoing
-// connections (32768 on): a JVM binds them seconds later, and a broker that was killed binds them again.
+// freePorts returns the first of n neighboring ports that are free now, on every address: RocketMQ binds the one of all of them.
+// They lie below the range that Linux gives to outgoing connections (32768 on): a JVM binds them seconds later, and a broker that
+// was killed binds them again. Until then nobody else gets them here: see reserve.
 func freePorts(ctx context.Context, n int) (int, error) {
 	var listen net.ListenConfig
 next:
@@ -239,7 +245,7 @@ next:
 		first := 10000 + rand.IntN(22000)
 		var open []net.Listener
 		for i := range n {
-			l, err := listen.Listen(ctx, "tcp", fmt.Sprintf("127.0.0.1:%d", first+i))
+			l, err := listen.Listen(ctx, "tcp4", fmt.Sprintf("0.0.0.0:%d", first+i))
 			if err != nil {
 				closeAll(open)
 				continue next
@@ -247,9 +253,36 @@ next:
 			open = append(open, l)
 		}
 		closeAll(open)
-		return first, nil
+		if reserve(ctx, first, n) {
+			return first, nil
+		}
 	}
 	return 0, fmt.Errorf("no %d neighboring free ports found", n)
+}
+
+// reserve takes ports for this process as long as it lives, among all processes that ask here: test packages run side by side. A
+// socket in the abstract name space stands for each; it goes with the process.
+func reserve(ctx context.Context, first, n int) bool {
+	var listen net.ListenConfig
+	var taken []net.Listener
+	for i := range n {
+		l, err := listen.Listen(ctx, "unix", fmt.Sprintf("@streamd-interop-port-%d", first+i))
+		if err != nil {
+			closeAll(taken)
+			return false
+		}
+		taken = append(taken, l)
+	}
+	reserved.Lock()
+	defer reserved.Unlock()
+	reserved.all = append(reserved.all, taken...)
+	return true
+}
+
+// reserved keeps what stands for this process's ports.
+var reserved struct {
+	sync.Mutex
+	all []net.Listener
 }
 
 func closeAll(ls []net.Listener) {

@@ -4,14 +4,13 @@ import (
 	"context"
 	"strings"
 	"testing"
-	"time"
 )
 
 // TestCluster_worksWithItsOwnClients checks the harness: what one official client produced, another one gets.
 func TestCluster_worksWithItsOwnClients(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
-	defer cancel()
 	c := New(t, Options{})
+	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
+	defer cancel()
 	a := c.Admin(t)
 	if err := a.CreateTopic(ctx, "Harness", 4); err != nil {
 		t.Fatal(err)

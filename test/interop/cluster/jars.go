@@ -44,27 +44,49 @@ func lock(dir string) (unlock func(), err error) {
 
 func base(version string) string { return filepath.Join(Root(), ".cache", "rocketmq", version) }
 
-// Lib returns the folder with the jars of a RocketMQ version, fetched by Maven once into .cache/rocketmq.
+// Lib returns the folder with the jars of a RocketMQ version, fetched by Maven once into .cache/rocketmq. One process fetches at a
+// time, whatever the version: they all fill Maven's one repository, in which Maven does not expect company.
 func Lib(ctx context.Context, version string) (string, error) {
-	unlock, err := lock(base(version))
-	if err != nil {
-		return "", err
-	}
-	defer unlock()
 	lib, done := filepath.Join(base(version), "lib"), filepath.Join(base(version), "complete")
 	if _, err := os.Stat(done); err == nil {
 		return lib, nil
 	}
-	cmd := exec.CommandContext(ctx, "mvn", "-q", "-B", "-f", filepath.Join(Root(), "test", "interop", "jars", "pom.xml"),
-		"-Drocketmq.version="+version, "dependency:copy-dependencies", "-DoutputDirectory="+lib)
-	out, err := cmd.CombinedOutput()
-	if errors.Is(err, exec.ErrNotFound) {
-		return "", fmt.Errorf("fetching RocketMQ %s needs Maven: install a JDK (17 works) and Maven: %w", version, err)
-	}
+	unlock, err := lock(filepath.Dir(base(version)))
 	if err != nil {
-		return "", fmt.Errorf("fetching RocketMQ %s by Maven: %w\n%s", version, err, out)
+		return "", err
 	}
-	return lib, os.WriteFile(done, []byte(version+"\n"), 0o600)
+	defer unlock()
+	if _, err := os.Stat(done); err == nil { // somebody else has fetched it
+		return lib, nil
+	}
+	for try := 1; ; try++ {
+		out, err := fetch(ctx, version, lib, try)
+		if err == nil {
+			return lib, os.WriteFile(done, []byte(version+"\n"), 0o600)
+		}
+		if errors.Is(err, exec.ErrNotFound) {
+			return "", fmt.Errorf("fetching RocketMQ %s needs Maven: install a JDK (17 works) and Maven: %w", version, err)
+		}
+		if try == 3 || ctx.Err() != nil {
+			return "", fmt.Errorf("fetching RocketMQ %s by Maven: %w\n%s", version, err, out)
+		}
+	}
+}
+
+// fetch lets Maven copy the jars. What a try before got stays in Maven's repository, so that another one only takes what is missing;
+// it asks again for what it did not get, which Maven else remembers as not there.
+func fetch(ctx context.Context, version, lib string, try int) (out []byte, err error) {
+	if err := os.RemoveAll(lib); err != nil { // a copy may have been cut short
+		return nil, fmt.Errorf("making room for the jars: %w", err)
+	}
+	args := []string{
+		"-q", "-B", "-f", filepath.Join(Root(), "test", "interop", "jars", "pom.xml"), "-Drocketmq.version=" + version,
+		"dependency:copy-dependencies", "-DoutputDirectory=" + lib,
+	}
+	if try > 1 {
+		args = append(args, "-U")
+	}
+	return exec.CommandContext(ctx, "mvn", args...).CombinedOutput()
 }
 
 // classes compiles the Java peers against a version's jars, once for each state of their sources, into a folder of its own:

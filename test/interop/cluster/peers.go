@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -51,7 +52,7 @@ func (c *Cluster) JavaReady(ctx context.Context, class string, args ...string) (
 
 // started waits until a Java program says that it is ready, or why it is not.
 func (p *Process) started(ctx context.Context) (said string, err error) {
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	return p.WaitLine(ctx, func(l string) bool {
 		return strings.HasPrefix(l, "#ready") || strings.HasPrefix(l, "Exception in thread")
@@ -82,7 +83,7 @@ func (c *Cluster) RunAdmin(ctx context.Context) (*Admin, error) {
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	if _, err := p.WaitLine(ctx, func(l string) bool { return l == "#ready" }); err != nil {
 		p.Kill()
@@ -94,16 +95,32 @@ func (c *Cluster) RunAdmin(ctx context.Context) (*Admin, error) {
 // Close ends mqadmin.
 func (a *Admin) Close() { a.p.Kill() }
 
-// Run executes one mqadmin command (the -n option is added) and returns what it printed.
+// patience is how long a JVM may take for what it has to do: a slow machine must not fail a test.
+const patience = 3 * time.Minute
+
+// late is how the tool says that it gave up: it waits some seconds for an answer, and has no option for more.
+var late = regexp.MustCompile(`Remoting(Timeout|Connect|SendRequest|TooMuchRequest)Exception`)
+
+// Run executes one mqadmin command (the -n option is added) and returns what it printed. One that got no answer in time is
+// executed again, twice at most.
 func (a *Admin) Run(ctx context.Context, args ...string) (string, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	for try := 1; ; try++ {
+		out, err := a.once(ctx, args)
+		if err != nil || try == 3 || !late.MatchString(out) {
+			return out, err
+		}
+	}
+}
+
+func (a *Admin) once(ctx context.Context, args []string) (string, error) {
 	from := a.p.count()
 	words := append([]string{args[0], "-n", a.ns}, args[1:]...)
 	if err := a.p.Write(strings.Join(words, "\t")); err != nil {
 		return "", err
 	}
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	n := 0
 	if _, err := a.p.WaitLine(ctx, func(l string) bool { n++; return l == "#done" && n > from }); err != nil {
@@ -114,9 +131,9 @@ func (a *Admin) Run(ctx context.Context, args ...string) (string, error) {
 }
 
 // CreateTopic makes a topic with n queues on each broker. A broker that has just started registers a moment after it says
-// that it is up, so this is tried for a minute.
+// that it is up, so this is tried for a while.
 func (a *Admin) CreateTopic(ctx context.Context, topic string, queues int) error {
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	tick := time.NewTicker(500 * time.Millisecond)
 	defer tick.Stop()

@@ -18,7 +18,7 @@ func TestCollector_keepsWhatTheSDKExports(t *testing.T) {
 	provider := trace.NewTracerProvider(trace.WithSyncer(exporter))
 	_, span := provider.Tracer("test").Start(t.Context(), "hello")
 	span.End()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	if !c.Wait(ctx, func(s []Span) bool { return len(s) == 1 && s[0].Name() == "hello" }) {
 		t.Errorf("received %d spans", len(c.Spans()))

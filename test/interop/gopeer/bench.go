@@ -24,21 +24,19 @@ func subscriber(nameServer, group, topic string, f func([]*primitive.MessageExt)
 		consumer.WithNameServer([]string{nameServer}), consumer.WithGroupName(group),
 		consumer.WithInstance("gopeer" + strconv.Itoa(os.Getpid())), consumer.WithConsumeFromWhere(consumer.ConsumeFromFirstOffset),
 	}, more...)
-	c, err := rocketmq.NewPushConsumer(options...)
-	if err != nil {
-		return nil, err
-	}
-	for one := range strings.SplitSeq(topic, ",") {
-		err = c.Subscribe(one, consumer.MessageSelector{Type: consumer.TAG, Expression: "*"},
-			func(_ context.Context, ms ...*primitive.MessageExt) (consumer.ConsumeResult, error) {
-				f(ms)
-				return consumer.ConsumeSuccess, nil
-			})
-		if err != nil {
-			return nil, err
+	return started(func(c rocketmq.PushConsumer) error {
+		for one := range strings.SplitSeq(topic, ",") {
+			err := c.Subscribe(one, consumer.MessageSelector{Type: consumer.TAG, Expression: "*"},
+				func(_ context.Context, ms ...*primitive.MessageExt) (consumer.ConsumeResult, error) {
+					f(ms)
+					return consumer.ConsumeSuccess, nil
+				})
+			if err != nil {
+				return err
+			}
 		}
-	}
-	return c, c.Start()
+		return nil
+	}, options...)
 }
 
 // drain consumes count messages and prints "result NANOS CPUNANOS" from the first to the last.
@@ -205,6 +203,38 @@ func sent(p rocketmq.Producer, ms ...*primitive.Message) (r *primitive.SendResul
 		return err
 	})
 	return r, err
+}
+
+// sendTimeout is how long an answer to a send may take. A message that is sent again for want of one is stored twice.
+const sendTimeout = time.Minute
+
+// answered asks again when no answer came in time: the client's administration waits a few seconds.
+func answered(ask func() error) error {
+	for try := 0; ; try++ {
+		err := ask()
+		if err == nil || try == 10 || !strings.Contains(err.Error(), "timeout") && !strings.Contains(err.Error(), "deadline") {
+			return err
+		}
+	}
+}
+
+// started makes a consumer, lets it subscribe and starts it. The client gives up one whose topic's route it did not get in time; one
+// that was given up does not start again, so another one is made.
+func started(subscribe func(rocketmq.PushConsumer) error, options ...consumer.Option) (rocketmq.PushConsumer, error) {
+	for try := 0; ; try++ {
+		c, err := rocketmq.NewPushConsumer(options...)
+		if err != nil {
+			return nil, err
+		}
+		if err := subscribe(c); err != nil {
+			return nil, err
+		}
+		err = c.Start()
+		if err == nil || try == 20 || !strings.Contains(err.Error(), "route info not found") {
+			return c, err
+		}
+		pause(500 * time.Millisecond)
+	}
 }
 
 // routed sends again what was not sent for want of a route.

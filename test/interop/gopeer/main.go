@@ -62,19 +62,10 @@ func run(args []string) error {
 }
 
 func consume(nameServer, group, topic, tags string) error {
-	c, err := rocketmq.NewPushConsumer(
-		consumer.WithNameServer([]string{nameServer}),
-		consumer.WithGroupName(group),
-		consumer.WithInstance("gopeer"+strconv.Itoa(os.Getpid())),
-		consumer.WithConsumeFromWhere(consumer.ConsumeFromFirstOffset),
-	)
-	if err != nil {
-		return err
-	}
 	var mu sync.Mutex
 	out := bufio.NewWriter(os.Stdout)
-	err = c.Subscribe(topic, consumer.MessageSelector{Type: consumer.TAG, Expression: tags},
-		func(_ context.Context, ms ...*primitive.MessageExt) (consumer.ConsumeResult, error) {
+	c, err := started(func(c rocketmq.PushConsumer) error {
+		return c.Subscribe(topic, consumer.MessageSelector{Type: consumer.TAG, Expression: tags}, func(_ context.Context, ms ...*primitive.MessageExt) (consumer.ConsumeResult, error) {
 			mu.Lock()
 			defer mu.Unlock()
 			result := consumer.ConsumeSuccess
@@ -87,10 +78,9 @@ func consume(nameServer, group, topic, tags string) error {
 			}
 			return result, out.Flush()
 		})
+	}, consumer.WithNameServer([]string{nameServer}), consumer.WithGroupName(group),
+		consumer.WithInstance("gopeer"+strconv.Itoa(os.Getpid())), consumer.WithConsumeFromWhere(consumer.ConsumeFromFirstOffset))
 	if err != nil {
-		return err
-	}
-	if err := c.Start(); err != nil {
 		return err
 	}
 	fmt.Println("#ready")
@@ -109,7 +99,8 @@ func produce(nameServer, topic, count, size string) error {
 	if err != nil {
 		return err
 	}
-	p, err := rocketmq.NewProducer(producer.WithNameServer([]string{nameServer}), producer.WithInstanceName("gopeer"+strconv.Itoa(os.Getpid())))
+	p, err := rocketmq.NewProducer(producer.WithNameServer([]string{nameServer}), producer.WithInstanceName("gopeer"+strconv.Itoa(os.Getpid())),
+		producer.WithSendMsgTimeout(sendTimeout))
 	if err != nil {
 		return err
 	}

@@ -24,15 +24,8 @@ func memberOf(nameServer, group, topic, path string) error {
 	if err != nil {
 		return err
 	}
-	c, err := rocketmq.NewPushConsumer(
-		consumer.WithNameServer([]string{nameServer}), consumer.WithGroupName(group),
-		consumer.WithInstance("member"+strconv.Itoa(os.Getpid())), consumer.WithConsumeFromWhere(consumer.ConsumeFromFirstOffset),
-	)
-	if err != nil {
-		return err
-	}
-	err = c.Subscribe(topic, consumer.MessageSelector{Type: consumer.TAG, Expression: "*"},
-		func(ctx context.Context, ms ...*primitive.MessageExt) (consumer.ConsumeResult, error) {
+	c, err := started(func(c rocketmq.PushConsumer) error {
+		return c.Subscribe(topic, consumer.MessageSelector{Type: consumer.TAG, Expression: "*"}, func(ctx context.Context, ms ...*primitive.MessageExt) (consumer.ConsumeResult, error) {
 			result := consumer.ConsumeSuccess
 			for _, m := range ms {
 				verdict, err := keep(file, m)
@@ -49,10 +42,9 @@ func memberOf(nameServer, group, topic, path string) error {
 			}
 			return result, nil
 		})
+	}, consumer.WithNameServer([]string{nameServer}), consumer.WithGroupName(group),
+		consumer.WithInstance("member"+strconv.Itoa(os.Getpid())), consumer.WithConsumeFromWhere(consumer.ConsumeFromFirstOffset))
 	if err != nil {
-		return err
-	}
-	if err := c.Start(); err != nil {
 		return err
 	}
 	fmt.Println("#ready")

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bufio"
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -22,7 +21,7 @@ func secure(nameServer, key, secret, topic, output, group, count string) (err er
 		return err
 	}
 	keys := primitive.Credentials{AccessKey: key, SecretKey: secret}
-	p, err := producer.NewDefaultProducer(producer.WithNameServer([]string{nameServer}), producer.WithGroupName("p-"+group), producer.WithRetry(0),
+	p, err := producer.NewDefaultProducer(producer.WithNameServer([]string{nameServer}), producer.WithGroupName("p-"+group), producer.WithRetry(0), producer.WithSendMsgTimeout(sendTimeout),
 		producer.WithInstanceName("secure"+strconv.Itoa(os.Getpid())), producer.WithTls(true), producer.WithCredentials(keys))
 	if err != nil {
 		return err
@@ -32,13 +31,13 @@ func secure(nameServer, key, secret, topic, output, group, count string) (err er
 	}
 	defer func() { err = errors.Join(err, p.Shutdown()) }()
 	for i := range n {
-		if _, err := p.SendSync(context.Background(), primitive.NewMessage(topic, fmt.Appendf(nil, "go-%d", i))); err != nil {
+		if _, err := sent(p, primitive.NewMessage(topic, fmt.Appendf(nil, "go-%d", i))); err != nil {
 			fmt.Println("refused:", err)
 			continue
 		}
 		fmt.Println("sent", i)
 	}
-	if _, err := p.SendSync(context.Background(), primitive.NewMessage(output, []byte("output"))); err != nil {
+	if _, err := sent(p, primitive.NewMessage(output, []byte("output"))); err != nil {
 		fmt.Println("output refused:", err)
 	} else {
 		fmt.Println("sent output")

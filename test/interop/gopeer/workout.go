@@ -36,7 +36,7 @@ func workout(nameServer, broker, topic string) error {
 type worker struct{ ns, broker, topic string }
 
 // patience is how long a piece waits for what must come.
-const patience = time.Minute
+const patience = 3 * time.Minute
 
 func (w *worker) tool() (admin.Admin, error) {
 	return admin.NewAdmin(admin.WithResolver(primitive.NewPassthroughResolver([]string{w.ns})))
@@ -50,11 +50,14 @@ func (w *worker) admin() (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	for _, topic := range []string{w.topic, w.topic + "order", w.topic + "trans", w.topic + "made"} {
-		if err := a.CreateTopic(ctx, admin.WithTopicCreate(topic), admin.WithBrokerAddrCreate(w.broker)); err != nil {
+		err := answered(func() error {
+			return a.CreateTopic(ctx, admin.WithTopicCreate(topic), admin.WithBrokerAddrCreate(w.broker))
+		})
+		if err != nil {
 			return "", fmt.Errorf("creating %s: %w", topic, err)
 		}
 	}
-	groups, err := a.GetAllSubscriptionGroup(ctx, w.broker, 10*time.Second)
+	groups, err := a.GetAllSubscriptionGroup(ctx, w.broker, patience)
 	if err != nil {
 		return "", fmt.Errorf("listing groups: %w", err)
 	}
@@ -73,7 +76,11 @@ func (w *worker) listed(ctx context.Context, a admin.Admin) error {
 	tick := time.NewTicker(200 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		list, err := a.FetchAllTopicList(ctx)
+		var list *admin.TopicList
+		err := answered(func() (err error) {
+			list, err = a.FetchAllTopicList(ctx)
+			return err
+		})
 		if err != nil {
 			return fmt.Errorf("listing topics: %w", err)
 		}
@@ -95,7 +102,9 @@ func (w *worker) remove() (string, error) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	err = a.DeleteTopic(ctx, admin.WithTopicDelete(w.topic+"made"), admin.WithBrokerAddrDelete(w.broker), admin.WithNameSrvAddr([]string{w.ns}))
+	err = answered(func() error {
+		return a.DeleteTopic(ctx, admin.WithTopicDelete(w.topic+"made"), admin.WithBrokerAddrDelete(w.broker), admin.WithNameSrvAddr([]string{w.ns}))
+	})
 	if err != nil {
 		return "", fmt.Errorf("deleting: %w", err)
 	}
@@ -103,7 +112,8 @@ func (w *worker) remove() (string, error) {
 }
 
 func (w *worker) producer(name string) (rocketmq.Producer, error) {
-	p, err := rocketmq.NewProducer(producer.WithNameServer([]string{w.ns}), producer.WithInstanceName("go-"+name), producer.WithGroupName("go-"+name))
+	p, err := rocketmq.NewProducer(producer.WithNameServer([]string{w.ns}), producer.WithInstanceName("go-"+name), producer.WithGroupName("go-"+name),
+		producer.WithSendMsgTimeout(sendTimeout))
 	if err != nil {
 		return nil, err
 	}
@@ -151,18 +161,11 @@ func (w *worker) produce() (string, error) {
 
 // collect consumes until n bodies came.
 func (w *worker) collect(name, topic string, n int, more ...consumer.Option) (string, error) {
-	c, err := rocketmq.NewPushConsumer(append([]consumer.Option{
-		consumer.WithNameServer([]string{w.ns}), consumer.WithGroupName("go-" + name + "-" + w.topic), consumer.WithInstance("go-" + name),
-		consumer.WithConsumeFromWhere(consumer.ConsumeFromFirstOffset),
-	}, more...)...)
-	if err != nil {
-		return "", err
-	}
 	var mu sync.Mutex
 	seen := map[string]int32{}
 	enough := make(chan struct{})
-	err = c.Subscribe(topic, consumer.MessageSelector{Type: consumer.TAG, Expression: "*"},
-		func(_ context.Context, ms ...*primitive.MessageExt) (consumer.ConsumeResult, error) {
+	c, err := started(func(c rocketmq.PushConsumer) error {
+		return c.Subscribe(topic, consumer.MessageSelector{Type: consumer.TAG, Expression: "*"}, func(_ context.Context, ms ...*primitive.MessageExt) (consumer.ConsumeResult, error) {
 			mu.Lock()
 			defer mu.Unlock()
 			for _, m := range ms {
@@ -183,10 +186,11 @@ func (w *worker) collect(name, topic string, n int, more ...consumer.Option) (st
 			}
 			return consumer.ConsumeSuccess, nil
 		})
+	}, append([]consumer.Option{
+		consumer.WithNameServer([]string{w.ns}), consumer.WithGroupName("go-" + name + "-" + w.topic), consumer.WithInstance("go-" + name),
+		consumer.WithConsumeFromWhere(consumer.ConsumeFromFirstOffset),
+	}, more...)...)
 	if err != nil {
-		return "", err
-	}
-	if err := c.Start(); err != nil {
 		return "", err
 	}
 	timer := time.NewTimer(patience)
@@ -251,7 +255,7 @@ func (states) CheckLocalTransaction(m *primitive.MessageExt) primitive.LocalTran
 
 func (w *worker) transaction() (string, error) {
 	p, err := rocketmq.NewTransactionProducer(states{}, producer.WithNameServer([]string{w.ns}),
-		producer.WithInstanceName("go-transaction"), producer.WithGroupName("go-transaction-"+w.topic))
+		producer.WithInstanceName("go-transaction"), producer.WithGroupName("go-transaction-"+w.topic), producer.WithSendMsgTimeout(sendTimeout))
 	if err != nil {
 		return "", err
 	}

@@ -25,6 +25,7 @@ public class Consume {
     public static void main(String[] args) throws Exception {
         DefaultMQPushConsumer c = new DefaultMQPushConsumer(args[1]);
         c.setNamesrvAddr(args[0]);
+        c.setMqClientApiTimeout(30000); // a first request takes long on a busy machine; without an answer the start fails
         c.setInstanceName("consume" + ProcessHandle.current().pid());
         c.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
         c.subscribe(args[2], args[3]);

@@ -16,6 +16,7 @@ public class Feed {
     public static void main(String[] args) throws Exception {
         DefaultMQProducer p = new DefaultMQProducer("java-feed");
         p.setNamesrvAddr(args[0]);
+        p.setMqClientApiTimeout(30000); // a first request takes long on a busy machine
         p.setInstanceName("feed" + ProcessHandle.current().pid());
         p.setRetryTimesWhenSendFailed(0);
         p.start();

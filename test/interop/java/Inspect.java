@@ -18,6 +18,7 @@ public class Inspect {
     public static void main(String[] args) throws Exception {
         DefaultMQPushConsumer c = new DefaultMQPushConsumer(args[1]);
         c.setNamesrvAddr(args[0]);
+        c.setMqClientApiTimeout(30000); // a first request takes long on a busy machine; without an answer the start fails
         c.setInstanceName("inspect" + ProcessHandle.current().pid());
         c.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
         c.subscribe(args[2], "*");

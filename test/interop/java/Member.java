@@ -58,6 +58,7 @@ public class Member {
         file = new FileOutputStream(args[3], true);
         DefaultMQPushConsumer c = new DefaultMQPushConsumer(args[1]);
         c.setNamesrvAddr(args[0]);
+        c.setMqClientApiTimeout(30000); // a first request takes long on a busy machine; without an answer the start fails
         c.setInstanceName("member" + pid);
         c.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
         c.setSuspendCurrentQueueTimeMillis(200);

@@ -18,7 +18,7 @@ public class Produce {
         p.setNamesrvAddr(args[0]);
         p.setInstanceName("produce" + ProcessHandle.current().pid());
         p.setMqClientApiTimeout(30000); // a JVM's first request takes long on a busy machine
-        p.setSendMsgTimeout(10000);
+        p.setSendMsgTimeout(60000);
         p.start();
         int count = Integer.parseInt(args[2]), size = Integer.parseInt(args[3]), batch = Integer.parseInt(args[4]);
         String tag = args.length > 5 ? args[5] : "";

@@ -11,7 +11,7 @@ public class ProduceBatch {
         p.setNamesrvAddr(args[0]);
         p.setInstanceName("batch" + ProcessHandle.current().pid());
         p.setMqClientApiTimeout(30000); // a JVM's first request takes long on a busy machine
-        p.setSendMsgTimeout(10000);
+        p.setSendMsgTimeout(60000);
         p.start();
         List<Message> ms = new ArrayList<>();
         for (int i = 2; i < args.length; i++) {

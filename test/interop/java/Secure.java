@@ -55,12 +55,14 @@ public class Secure {
         DefaultMQPushConsumer c = new DefaultMQPushConsumer(args[7], hook, new AllocateMessageQueueAveragely());
         p.setNamesrvAddr(args[0]);
         c.setNamesrvAddr(args[0]);
+        p.setMqClientApiTimeout(30000); // a first request takes long on a busy machine; without an answer the start fails
+        c.setMqClientApiTimeout(30000);
         if (!args[3].equals("-")) {
             p.setNamespace(args[3]);
             c.setNamespace(args[3]);
         }
         p.setRetryTimesWhenSendFailed(0);
-        p.setSendMsgTimeout(20000);
+        p.setSendMsgTimeout(60000);
         p.setInstanceName("secure-p" + ProcessHandle.current().pid());
         c.setInstanceName("secure-c" + ProcessHandle.current().pid());
         p.start();

@@ -20,6 +20,7 @@ public class Trace {
     public static void main(String[] args) throws Exception {
         DefaultMQPushConsumer c = new DefaultMQPushConsumer(args[1], null, new AllocateMessageQueueAveragely(), true, null);
         c.setNamesrvAddr(args[0]);
+        c.setMqClientApiTimeout(30000); // a first request takes long on a busy machine; without an answer the start fails
         c.setInstanceName("trace" + ProcessHandle.current().pid());
         c.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
         c.subscribe(args[2], "*");
@@ -37,7 +38,7 @@ public class Trace {
         p.setNamesrvAddr(args[0]);
         p.setInstanceName("traceproducer" + ProcessHandle.current().pid());
         p.setMqClientApiTimeout(30000); // a JVM's first request takes long on a busy machine
-        p.setSendMsgTimeout(10000);
+        p.setSendMsgTimeout(60000);
         p.start();
         for (String body : new String[] {"ok java", "fail-1 java"}) {
             Message m = new Message(args[2], body.startsWith("ok") ? "tag" : null, body.startsWith("ok") ? "k1 k2" : null, body.getBytes(StandardCharsets.UTF_8));

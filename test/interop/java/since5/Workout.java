@@ -36,6 +36,9 @@ import org.apache.rocketmq.remoting.protocol.heartbeat.MessageModel;
  * prints "outcome NAME TEXT" for each piece; TEXT says what came of it and is the same on every broker that behaves the same.
  */
 public class Workout {
+    /** How long a piece waits for what must come, in seconds. */
+    private static final int PATIENCE = 180;
+
     private static String ns;
     private static String topic;
 
@@ -86,7 +89,7 @@ public class Workout {
         p.setNamesrvAddr(ns);
         p.setInstanceName("workout-" + name);
         p.setMqClientApiTimeout(30000); // first requests take long on a busy machine
-        p.setSendMsgTimeout(10000);
+        p.setSendMsgTimeout(PATIENCE * 1000);
         p.start();
         return p;
     }
@@ -108,7 +111,7 @@ public class Workout {
                 done.countDown();
             }
         });
-        done.await(20, TimeUnit.SECONDS);
+        done.await(PATIENCE, TimeUnit.SECONDS);
         p.sendOneway(new Message(topic, "oneway", bytes("oneway")));
         List<Message> batch = new ArrayList<>();
         for (int i = 0; i < 3; i++) {
@@ -171,7 +174,7 @@ public class Workout {
                 throw e;
             }
         }
-        boolean all = enough.await(60, TimeUnit.SECONDS);
+        boolean all = enough.await(PATIENCE, TimeUnit.SECONDS);
         c.shutdown();
         List<String> out = new ArrayList<>();
         seen.forEach((k, v) -> out.add(k + "/" + v));
@@ -223,7 +226,7 @@ public class Workout {
             return ConsumeOrderlyStatus.SUCCESS;
         });
         c.start();
-        boolean all = enough.await(60, TimeUnit.SECONDS);
+        boolean all = enough.await(PATIENCE, TimeUnit.SECONDS);
         c.shutdown();
         p.shutdown();
         List<String> even = new ArrayList<>(got), odd = new ArrayList<>(got);
@@ -237,7 +240,7 @@ public class Workout {
         p.setNamesrvAddr(ns);
         p.setInstanceName("workout-transaction");
         p.setMqClientApiTimeout(30000);
-        p.setSendMsgTimeout(10000);
+        p.setSendMsgTimeout(PATIENCE * 1000);
         AtomicInteger checks = new AtomicInteger();
         p.setTransactionListener(new TransactionListener() {
             public LocalTransactionState executeLocalTransaction(Message m, Object arg) {
@@ -273,7 +276,7 @@ public class Workout {
         Message moment = new Message(topic + "time", "t", bytes("moment"));
         moment.setDeliverTimeMs(System.currentTimeMillis() + 2500);
         Message recalled = new Message(topic + "time", "t", bytes("recalled"));
-        recalled.setDelayTimeSec(4);
+        recalled.setDelayTimeSec(120); // not over before a slow machine has recalled it
         p.send(level);
         p.send(seconds);
         p.send(moment);
@@ -314,8 +317,8 @@ public class Workout {
             public void onException(Throwable e) {
                 answer.completeExceptionally(e);
             }
-        }, 60000);
-        String text = new String(answer.get(60, TimeUnit.SECONDS).getBody(), StandardCharsets.UTF_8);
+        }, PATIENCE * 1000);
+        String text = new String(answer.get(PATIENCE, TimeUnit.SECONDS).getBody(), StandardCharsets.UTF_8);
         p.shutdown();
         replier.shutdown();
         c.shutdown();
@@ -332,7 +335,7 @@ public class Workout {
         c.subscribe(topic, "*");
         c.start();
         int n = 0;
-        for (long end = System.currentTimeMillis() + 60000; n < 7 && System.currentTimeMillis() < end; ) {
+        for (long end = System.currentTimeMillis() + PATIENCE * 1000; n < 7 && System.currentTimeMillis() < end; ) {
             n += c.poll(1000).size();
         }
         c.commitSync();
@@ -343,7 +346,7 @@ public class Workout {
     /** Waits until the topic shows as many messages: a broker does a moment after it stored them. */
     @SuppressWarnings("deprecation")
     private static void shown(DefaultMQPullConsumer c, long n) throws Exception {
-        for (long end = System.currentTimeMillis() + 60000; System.currentTimeMillis() < end; Thread.sleep(50)) {
+        for (long end = System.currentTimeMillis() + PATIENCE * 1000; System.currentTimeMillis() < end; Thread.sleep(50)) {
             long all = 0;
             for (MessageQueue q : c.fetchSubscribeMessageQueues(topic)) {
                 all += c.maxOffset(q);
