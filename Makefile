@@ -63,7 +63,7 @@ fuzz: ## fuzz every decoder, T=30s each
 	@for p in $$($(GO) list ./...); do for f in $$($(GO) test -list '^Fuzz' $$p | grep ^Fuzz); do echo "$$p $$f"; $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime $(or $(T),30s) $$p || exit 1; done; done
 
 interop: build ## prove the wire against a real RocketMQ with Java and Go peers (needs a JDK and Maven)
-	cd test/interop && $(GO) test -timeout 35m -count=1 ./...
+	cd test/interop && $(GO) test -timeout 60m -count=1 ./...
 
 proof: build ## everything that happens to groups, at once, on two real brokers and the embedded one, and the migration: twenty minutes
 	cd test/interop && $(GO) test -tags proof -timeout 30m -count=1 -v -run 'TestProof|TestMigration' .
