@@ -35,7 +35,7 @@ func TestDemo(t *testing.T) {
 		t.Fatal(err)
 	}
 	temp := t.TempDir()
-	cmd := exec.Command(built(t, binary(bin, "demo", "./cmd/demo")), "-bin", bin) // ended below
+	cmd := exec.Command(built(t, binary(bin, "demo", "./cmd/demo")), "-bin", bin, "-rate", "50") // ended below; a slow machine has to keep up
 	cmd.Env = append(os.Environ(), "TMPDIR="+temp)
 	demo, err := cluster.Start("demo", cmd)
 	if err != nil {

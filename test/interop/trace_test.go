@@ -174,7 +174,7 @@ func checkLogs(t *testing.T, m *member) {
 	}
 }
 
-// checkMetrics waits for the count of attempts: a dead letter is there before its sender is told so.
+// checkMetrics waits until the member counts the attempts.
 func checkMetrics(t *testing.T, m *member, group, topic string) {
 	t.Helper()
 	until(t, time.Minute, "4 attempts in the metrics", func() (bool, string) {
