@@ -280,7 +280,7 @@ func reserve(ctx context.Context, first, n int) bool {
 }
 
 // reserved keeps what stands for this process's ports.
-var reserved struct {
+var reserved struct { //nolint:gochecknoglobals // a port is reserved among all that this process runs, and until it ends
 	sync.Mutex
 	all []net.Listener
 }
