@@ -19,7 +19,7 @@ func callbackScenarios() []Scenario {
 // asked writes down what the broker asked a member.
 func (s *session) asked(step string, p *peer, code wire.RequestCode) {
 	s.tb.Helper()
-	all, err := p.waitPushed(code, 1, callTimeout)
+	all, err := p.waitPushed(code, 1)
 	if err != nil {
 		s.note(step, "nothing")
 		return

@@ -223,7 +223,7 @@ func (s *session) notices(step string, before map[*peer]int, peers ...*peer) {
 	s.tb.Helper()
 	var lines []string
 	for i, p := range peers {
-		all, err := p.waitPushed(wire.ReqNotifyConsumerIDsChanged, before[p]+1, callTimeout)
+		all, err := p.waitPushed(wire.ReqNotifyConsumerIDsChanged, before[p]+1)
 		if err != nil {
 			lines = append(lines, fmt.Sprintf("connection %d: none", i+1))
 			continue

@@ -173,8 +173,8 @@ func (p *peer) oneway(code wire.RequestCode, f fields, body []byte) {
 }
 
 // waitPushed returns the first n requests of a code that the broker has sent.
-func (p *peer) waitPushed(code wire.RequestCode, n int, limit time.Duration) ([]*wire.Command, error) {
-	timer := time.NewTimer(limit)
+func (p *peer) waitPushed(code wire.RequestCode, n int) ([]*wire.Command, error) {
+	timer := time.NewTimer(callTimeout)
 	defer timer.Stop()
 	for {
 		p.mu.Lock()
@@ -194,7 +194,7 @@ func (p *peer) waitPushed(code wire.RequestCode, n int, limit time.Duration) ([]
 		case <-p.done:
 			return found, p.err
 		case <-timer.C:
-			return found, fmt.Errorf("%d times %v came within %s, %d were expected", len(found), code, limit, n)
+			return found, fmt.Errorf("%d times %v came within %s, %d were expected", len(found), code, callTimeout, n)
 		}
 	}
 }

@@ -84,7 +84,7 @@ func transactionChecks(s *session) {
 	s.do(p, wire.ReqHeartbeat, nil, s.bytes(&wire.HeartbeatData{ClientID: s.name("p"), ProducerDataSet: []wire.ProducerData{{GroupName: group}}}))
 	sent := s.half("sent", topic, group, "u1")
 	s.end37("unknown yet", s.endFields(sent, topic, group, unknownType))
-	checks, err := p.waitPushed(wire.ReqCheckTransactionState, 1, callTimeout)
+	checks, err := p.waitPushed(wire.ReqCheckTransactionState, 1)
 	if err != nil {
 		s.tb.Fatal(err)
 	}
@@ -96,7 +96,7 @@ func transactionChecks(s *session) {
 	}
 	m.QueueOffset = 0
 	s.note("first check", append(n.fields(c.Ext), fmt.Sprintf("oneway %t", c.IsOneway()), n.message(&m))...)
-	more, err := p.waitPushed(wire.ReqCheckTransactionState, 2, callTimeout)
+	more, err := p.waitPushed(wire.ReqCheckTransactionState, 2)
 	if err != nil {
 		s.tb.Fatal(err)
 	}
