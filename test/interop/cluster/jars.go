@@ -12,6 +12,7 @@ import (
 	goruntime "runtime"
 	"strings"
 	"syscall"
+	"time"
 )
 
 // The versions the tests speak to. Main is tested in full.
@@ -79,14 +80,19 @@ func fetch(ctx context.Context, version, lib string, try int) (out []byte, err e
 	if err := os.RemoveAll(lib); err != nil { // a copy may have been cut short
 		return nil, fmt.Errorf("making room for the jars: %w", err)
 	}
+	ctx, cancel := context.WithTimeout(ctx, 8*time.Minute)
+	defer cancel()
 	args := []string{
+		"-Dmaven.wagon.rto=60000", "-Daether.connector.requestTimeout=60000", // it waits half an hour for a silent server
 		"-q", "-B", "-f", filepath.Join(Root(), "test", "interop", "jars", "pom.xml"), "-Drocketmq.version=" + version,
 		"dependency:copy-dependencies", "-DoutputDirectory=" + lib,
 	}
 	if try > 1 {
 		args = append(args, "-U")
 	}
-	return exec.CommandContext(ctx, "mvn", args...).CombinedOutput()
+	cmd := exec.CommandContext(ctx, "mvn", args...)
+	cmd.WaitDelay = 10 * time.Second
+	return cmd.CombinedOutput()
 }
 
 // classes compiles the Java peers against a version's jars, once for each state of their sources, into a folder of its own:
