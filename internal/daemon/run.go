@@ -77,8 +77,8 @@ func (d *daemon) run(ctx context.Context) error {
 			if starting = nil; err != nil {
 				return d.abandon(err) //nolint:contextcheck // what was taken is given back, whatever ended the start
 			}
+			d.up.Store(true) // before the log says so: whoever reads it may ask for the status at once
 			d.log.Info("started", "pid", os.Getpid(), "version", d.options.Version, "admin", d.adminAddress())
-			d.up.Store(true)
 		case err := <-reloading:
 			reloading = nil
 			d.reloaded(err)
@@ -132,19 +132,21 @@ func (d *daemon) alive() {
 	}
 }
 
-// reloaded tells how a reload went and remembers it for the status.
+// reloaded remembers for the status how a reload went, and then tells it: whoever reads the log may ask for the status at once.
 func (d *daemon) reloaded(err error) {
-	now := time.Now()
+	result := &reloadResult{Time: time.Now()}
+	unchanged := errors.Is(err, errUnchanged)
+	if err != nil && !unchanged {
+		result.Error = err.Error()
+	}
+	d.lastReload.Store(result)
 	switch {
-	case errors.Is(err, errUnchanged):
+	case unchanged:
 		d.log.Info("reload: the config is unchanged")
-		d.lastReload.Store(&reloadResult{Time: now})
 	case err != nil:
 		d.log.Error("reload refused; the running config stays in force", "error", err)
-		d.lastReload.Store(&reloadResult{Time: now, Error: err.Error()})
 	default:
 		d.log.Info("reload applied")
-		d.lastReload.Store(&reloadResult{Time: now})
 	}
 }
 
