@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/streamd/streamd/internal/broker"
+	"github.com/streamd/streamd/internal/porttest"
 	"github.com/streamd/streamd/internal/rocketmq"
 	"github.com/streamd/streamd/internal/rocketmq/wire"
 )
@@ -21,7 +22,7 @@ func Start(t *testing.T) *broker.Broker {
 // StartGuarded starts a broker that refuses some requests, with the words of access control.
 func StartGuarded(t *testing.T, access func(from netip.Addr, cmd *wire.Command) (remark string, allowed bool)) *broker.Broker {
 	t.Helper()
-	b := broker.New(broker.Config{CallTimeout: 10 * time.Second, Access: access})
+	b := broker.New(broker.Config{CallTimeout: 10 * time.Second, Access: access, Address: porttest.Reserve(t)})
 	if err := b.Start(); err != nil {
 		t.Fatal(err)
 	}

@@ -3,7 +3,6 @@ package tutorial
 import (
 	"context"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/streamd/streamd/internal/porttest"
 )
 
 // patience bounds every wait.
@@ -97,7 +98,7 @@ func newTerminals(t *testing.T) *terminals {
 		t.Fatal(err)
 	}
 	dirs := strings.Fields(string(caches))
-	address := freeAddress(t)
+	address := porttest.Reserve(t) // the page's broker takes it minutes later
 	dir := t.TempDir()
 	bin := filepath.Join(dir, "bin")
 	r := &terminals{t: t, state: filepath.Join(dir, "state.sh"), rewrite: strings.NewReplacer(
@@ -107,19 +108,6 @@ func newTerminals(t *testing.T) *terminals {
 		t.Fatal(err)
 	}
 	return r
-}
-
-// freeAddress is one of the loopback that nobody else is given until the page's broker takes it, minutes later: it lies below
-// those of outgoing connections and of whoever asks for any port.
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	for port := 27_000 + os.Getpid()%4000; ; port++ {
-		l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", fmt.Sprintf("127.0.0.1:%d", port))
-		if err == nil {
-			_ = l.Close() // only probed
-			return l.Addr().String()
-		}
-	}
 }
 
 // run types the commands of a block.
