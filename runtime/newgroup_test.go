@@ -55,12 +55,7 @@ func TestOffsetLostLongAfterTheStartIsHeld(t *testing.T) {
 		for i := range 2 {
 			r.cluster.Fill(clustertest.Queue(topicName, i), 20)
 		}
-		last := func(s *runtime.StreamConfig) { s.StartFrom = runtime.StartFrom{} }
-		one := r.start(r.config("c1", last))
-		wait(time.Hour)
 		lost := clustertest.Queue(topicName, 1)
-		two := r.start(r.config("c2", last)) // takes it
-		wait(3 * time.Second)
 		r.cluster.Fault = func(op, client string, _ sdk.Queue) error {
 			if op == "Leave" && client == "c2" { // after its last commit, before anybody takes its queue
 				r.cluster.Forget(group, lost)
@@ -68,6 +63,11 @@ func TestOffsetLostLongAfterTheStartIsHeld(t *testing.T) {
 			}
 			return nil
 		}
+		last := func(s *runtime.StreamConfig) { s.StartFrom = runtime.StartFrom{} }
+		one := r.start(r.config("c1", last))
+		wait(time.Hour)
+		two := r.start(r.config("c2", last)) // takes it
+		wait(3 * time.Second)
 		r.stop(two)
 		wait(10 * time.Second)
 		if !holds(one.Status(), runtime.HoldOffsetsLost) {
@@ -89,16 +89,16 @@ func TestTwoOwnersAreCounted(t *testing.T) {
 		for i := range 2 {
 			r.cluster.Fill(clustertest.Queue(topicName, i), 1)
 		}
-		one := r.start(r.config("c1"))
-		wait(2 * time.Second)
 		var silent atomic.Bool
-		silent.Store(true)
 		r.cluster.Fault = func(op, _ string, _ sdk.Queue) error {
 			if op == "PeerInfo" && silent.Load() {
 				return errors.New("no answer")
 			}
 			return nil
 		}
+		one := r.start(r.config("c1"))
+		wait(2 * time.Second)
+		silent.Store(true)
 		two := r.start(r.config("c2")) // takes a queue whose message is still at work at c1
 		wait(3 * time.Second)
 		silent.Store(false)

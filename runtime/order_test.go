@@ -597,7 +597,7 @@ func TestNobodyStartsBeforeADeafHandlerEnds(t *testing.T) {
 					}
 					mu.Unlock()
 					if deaf {
-						wait(25 * time.Second)
+						nap(25 * time.Second)
 					}
 					mu.Lock()
 					defer mu.Unlock()

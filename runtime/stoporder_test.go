@@ -52,6 +52,8 @@ func TestStopGoesInOrder(t *testing.T) {
 				mu.Unlock()
 				r.stop(e)
 				r.committedAll(2)
+				mu.Lock()
+				defer mu.Unlock()
 				last := func(what string) int {
 					for i, e := range slices.Backward(events) {
 						if e == what {
