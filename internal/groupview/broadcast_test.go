@@ -36,7 +36,7 @@ func (g broadcastGroup) ConsumeStats(ctx context.Context, broker, group, topic s
 
 // Each member's own progress is shown, since it is nowhere else; owning a queue together is no overlap.
 func TestBroadcastingMembers(t *testing.T) {
-	g, err := groupview.Read(t.Context(), broadcastGroup{javaGroup{t, time.Second}}, "billing", nil)
+	g, err := groupview.Read(t.Context(), broadcastGroup{newJavaGroup(t, time.Second)}, "billing", nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -39,7 +39,7 @@ func (halfSeen) PeerInfo(context.Context, string, string) (*wire.ConsumerRunning
 
 // What could not be seen stands in Gaps, with its reason, so that nobody concludes from not seeing it.
 func TestRead_gaps(t *testing.T) {
-	g, err := groupview.Read(t.Context(), halfSeen{javaGroup{t, time.Second}}, "billing", []string{"Bills"})
+	g, err := groupview.Read(t.Context(), halfSeen{newJavaGroup(t, time.Second)}, "billing", []string{"Bills"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,7 +54,7 @@ func TestRead_gaps(t *testing.T) {
 	if slices.Sort(got); !slices.Equal(got, want) {
 		t.Errorf("gaps %q, want %q", got, want)
 	}
-	whole, err := groupview.Read(t.Context(), javaGroup{t, time.Second}, "billing", nil)
+	whole, err := groupview.Read(t.Context(), newJavaGroup(t, time.Second), "billing", nil)
 	if err != nil || len(whole.Gaps) != 0 {
 		t.Errorf("a group that is seen: %v, %v", whole.Gaps, err)
 	}

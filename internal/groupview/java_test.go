@@ -21,11 +21,17 @@ const javaInfo = `{"jstack":null,"mqPopTable":{},"mqTable":{
 "properties":{"PROP_CLIENT_VERSION":"V5_3_3","PROP_CONSUMEORDERLY":"false","PROP_CONSUMER_START_TIMESTAMP":"1700000000000","PROP_CONSUME_TYPE":"CONSUME_PASSIVELY","PROP_NAMESERVER_ADDR":"10.0.0.9:9876","PROP_THREADPOOL_CORE_SIZE":"20","allocateMessageQueueStrategy":"org.apache.rocketmq.client.consumer.rebalance.AllocateMessageQueueAveragely@1"},
 "statusTable":{"Orders":{"consumeFailedMsgs":0,"consumeFailedTPS":0.0,"consumeOKTPS":0.0,"consumeRT":0.0,"pullRT":0.0,"pullTPS":0.0}},"subscriptionSet":[],"userConsumerInfo":{}}`
 
-// javaGroup is a cluster with a group of one Java member, three queues each of 6 messages with 4 committed; the fifth was
-// stored age ago.
+// javaGroup is a cluster with a group of one Java member, three queues each of 6 messages with 4 committed, and when the fifth
+// was stored.
 type javaGroup struct {
-	t   *testing.T
-	age time.Duration
+	t      *testing.T
+	stored time.Time
+}
+
+// newJavaGroup has its fifth messages for at least age: the time counts from here, however long the reading takes.
+func newJavaGroup(t *testing.T, age time.Duration) javaGroup {
+	t.Helper()
+	return javaGroup{t, time.Now().Add(-age)}
 }
 
 func (javaGroup) Queues(_ context.Context, topic string) ([]sdk.Queue, error) {
@@ -63,7 +69,7 @@ func (g javaGroup) Pull(_ context.Context, req *rocketmq.PullRequest) (*rocketmq
 	host := netip.MustParseAddrPort("10.0.0.1:10911")
 	m := wire.Message{
 		Topic: []byte(req.Queue.Topic), QueueID: req.Queue.ID, QueueOffset: req.Offset, Body: []byte("x"),
-		BornHost: host, StoreHost: host, StoreMillis: time.Now().Add(-g.age).UnixMilli(),
+		BornHost: host, StoreHost: host, StoreMillis: g.stored.UnixMilli(),
 	}
 	body, err := m.Append(nil)
 	return &rocketmq.PullResult{Status: rocketmq.PullFound, Next: req.Offset + 1, Max: 6, Body: body, Release: func() {}}, err
@@ -88,7 +94,7 @@ func TestJavaMember(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			g, err := groupview.Read(t.Context(), javaGroup{t, c.age}, "billing", nil)
+			g, err := groupview.Read(t.Context(), newJavaGroup(t, c.age), "billing", nil)
 			if err != nil {
 				t.Fatal(err)
 			}
