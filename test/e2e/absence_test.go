@@ -74,7 +74,7 @@ func (s *stream) handlers(bodies []string) map[string][]int {
 func TestHandlerDown_theOtherMemberHandlesTheQueues(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
-	both := s.witness("both", s.newBroker(), ", handler_down: {hold: 3s, then: leave}")
+	both := s.witness("both", s.newBroker(), ", deadline: 1h, handler_down: {hold: 3s, then: leave}") // the other member's messages are held as well
 	both.ownPlugin(1)
 	other := s.start(1, s.saved("one.yaml"))
 	mine := both.ownPlugin(2)

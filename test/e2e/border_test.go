@@ -58,7 +58,7 @@ func TestBorder_verdictsArePerMessage(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
 	b := s.newBroker()
-	st := s.witness("orders", b, ", batch: {max: 256}")
+	st := s.witness("orders", b, ", batch: {max: 256}, deadline: 1h")
 	for i := range 600 {
 		body := fmt.Sprint("ok ", i)
 		if i == 0 {
@@ -90,7 +90,7 @@ func TestBorder_creditsBoundWhatIsOut(t *testing.T) {
 	const granted = 8 * 32 // the engine asks for eight batches
 	s := newStage(t)
 	b := s.newBroker()
-	st := s.witness("orders", b, "")
+	st := s.witness("orders", b, ", deadline: 2h") // what ends at one makes room for another
 	st.config = strings.Replace(st.config, "{", "{slow: 1h, ", 1)
 	if err := b.Fill(st.topic(), queues, 100_000, 1024); err != nil {
 		t.Fatal(err)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/streamd/streamd/internal/broker"
 	"github.com/streamd/streamd/internal/broker/damage"
+	"github.com/streamd/streamd/internal/porttest"
 	"github.com/streamd/streamd/internal/rocketmq/wire"
 )
 
@@ -39,7 +40,7 @@ func TestBroker_absentAtStartAndBackLater(t *testing.T) {
 	good.goesOn("during")
 	d.holds("bad", address)
 	d.says(address, "refused")
-	if st, _ := d.status(); st.Ready {
+	if d.told().Ready {
 		t.Error("ready though a stream has not joined")
 	}
 	if err := bad.broker.Start(); err != nil {
@@ -130,7 +131,7 @@ func TestBroker_halfClosed(t *testing.T) {
 func TestNameServer_goneWhileRunning(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
-	names := broker.NewNameServer(broker.NameServerConfig{})
+	names := broker.NewNameServer(broker.NameServerConfig{Address: porttest.Reserve(t)})
 	if err := names.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -256,6 +257,10 @@ func TestStreamd_killedBeforeAVerdictIsDurable(t *testing.T) {
 		if at, _ := st.broker.Committed(st.group(), st.topic(), q); at > 5 {
 			t.Errorf("queue %d: committed %d, the lowest unsettled message is 5", q, at)
 		}
+	}
+	// What was sent before the end is still read, and is to be refused as well.
+	if err := st.broker.Await(within(t, patience), func(b *broker.Broker) bool { return b.Connections() == 0 }); err != nil {
+		t.Fatalf("%d connections of a process that is gone: %v", st.broker.Connections(), err)
 	}
 	refusal.Lift()
 	d = s.run(1)

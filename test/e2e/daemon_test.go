@@ -112,7 +112,7 @@ func (d *daemon) refuses(words ...string) {
 	if !hasAll(line, append(words, "reload refused")) {
 		d.t.Errorf("the log does not say %q: %s", words, line)
 	}
-	if st, _ := d.status(); st.LastReload == nil || !hasAll(st.LastReload.Error, words) {
+	if st := d.told(); st.LastReload == nil || !hasAll(st.LastReload.Error, words) {
 		d.t.Errorf("the status does not say %q: %+v", words, st.LastReload)
 	}
 }
@@ -124,9 +124,16 @@ func (d *daemon) reread() string {
 	d.write("")
 	before := strings.Count(d.text(), `"reload `)
 	d.signal(syscall.SIGHUP)
-	d.until("the reload", func() (bool, string) { return strings.Count(d.text(), `"reload `) > before, "" })
-	text := d.text()
-	line, _, _ := strings.Cut(text[strings.LastIndex(text, `"reload `):], "\n")
+	var line string
+	d.until("the reload", func() (bool, string) {
+		text := d.text()
+		if strings.Count(text, `"reload `) == before {
+			return false, ""
+		}
+		var whole bool
+		line, _, whole = strings.Cut(text[strings.LastIndex(text, `"reload `):], "\n")
+		return whole, line
+	})
 	return line
 }
 
@@ -236,6 +243,16 @@ func (d *daemon) status() (st status, ok bool) {
 		d.t.Fatalf("%v: %s", err, text)
 	}
 	return st, true
+}
+
+// told is the status of a streamd that runs: a request that a busy machine lets run out is made again.
+func (d *daemon) told() (st status) {
+	d.t.Helper()
+	d.until("the status", func() (ok bool, state string) {
+		st, ok = d.status()
+		return ok, "no status"
+	})
+	return st
 }
 
 // confirmed waits until streamd knows that the broker has what it committed, which is later than the broker knows it.

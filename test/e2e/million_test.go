@@ -4,13 +4,13 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"net"
 	"os"
 	"os/exec"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/streamd/streamd/internal/porttest"
 	"github.com/streamd/streamd/internal/rocketmq"
 	"github.com/streamd/streamd/internal/rocketmq/remoting"
 	"github.com/streamd/streamd/internal/rocketmq/wire"
@@ -118,7 +118,7 @@ func (p *brokerProcess) fill(due time.Time) {
 func TestBroker_restartsWithAMillionMessages(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
-	p := &brokerProcess{t: t, addr: freeAddress(t, 0), dir: s.path("data"), log: s.path("broker.log")}
+	p := &brokerProcess{t: t, addr: porttest.Reserve(t), dir: s.path("data"), log: s.path("broker.log")}
 	p.start()
 	p.stop()
 	began := time.Now()
@@ -218,19 +218,6 @@ func must[T any](v T, err error) func(*testing.T) T {
 func patient(t *testing.T) context.Context {
 	t.Helper()
 	return within(t, patience)
-}
-
-// freeAddress is one of the loopback that is free now and that no outgoing connection takes. Each test that needs one has
-// another n, below 4, so that no two get the same.
-func freeAddress(t *testing.T, n int) string {
-	t.Helper()
-	for port := 10_000 + 4*(os.Getpid()%4000) + n; ; port += 4 {
-		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
-		if err == nil {
-			_ = l.Close() // only probed
-			return l.Addr().String()
-		}
-	}
 }
 
 func clientOf(t *testing.T, address string) *rocketmq.Client {

@@ -75,6 +75,7 @@ func TestPlugin_frozenStreamHalts(t *testing.T) {
 	bad, good := s.witness("bad", b, ""), s.witness("good", b, "")
 	d := s.run(1)
 	bad.goesOn("before")
+	bad.settles() // what the plugin wrote down as handled has been answered, too: else it comes again
 	pid := bad.pid()
 	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
@@ -100,20 +101,25 @@ func TestPlugin_answersAfterTheDeadline(t *testing.T) {
 	s := newStage(t)
 	b := s.newBroker()
 	bad := s.witness("bad", b, ", deadline: 5s") // all others keep it on a busy machine too
-	bad.feed("deaf 7500 x")
+	bad.feed("deaf x")
 	bad.feed(numbered("ok", 50)...)
 	d := s.run(1)
 	bad.handles(numbered("ok", 50)...)
+	s.until("the attempt has failed", func() (bool, string) {
+		n := len(b.Messages(wire.RetryTopic(bad.group())))
+		return n > 0, fmt.Sprint(n)
+	})
+	bad.open() // within the 5 s for which the host waits for it after its deadline
 	s.until("the late answer is counted", func() (bool, string) {
 		n := d.counter("bad", "late")
 		return n == 1, fmt.Sprint(n)
 	})
 	s.until("the second attempt", func() (bool, string) {
-		return bad.acked()["deaf 7500 x"] == 2, fmt.Sprint(bad.acked()["deaf 7500 x"]) // late, and in time
+		return bad.acked()["deaf x"] == 2, fmt.Sprint(bad.acked()["deaf x"]) // late, and in time
 	})
 	bad.settles()
 	retries := b.Messages(wire.RetryTopic(bad.group()))
-	if len(retries) != 1 || string(retries[0].Body) != "deaf 7500 x" {
+	if len(retries) != 1 || string(retries[0].Body) != "deaf x" {
 		t.Errorf("%d retries, want one", len(retries))
 	}
 	if dead := b.DeadLetters(bad.group()); len(dead) != 0 {

@@ -110,8 +110,7 @@ func (d *daemon) handlers() []pluginHandler {
 
 func (d *daemon) handlersOf(plugins ...string) (all []pluginHandler) {
 	d.t.Helper()
-	st, _ := d.status()
-	for _, p := range st.Plugins {
+	for _, p := range d.told().Plugins {
 		if slices.Contains(plugins, p.Name) {
 			all = append(all, p.Handlers...)
 		}

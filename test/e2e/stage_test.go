@@ -7,10 +7,12 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/streamd/streamd/internal/broker"
+	"github.com/streamd/streamd/internal/porttest"
 	"github.com/streamd/streamd/internal/rocketmq/wire"
 	"github.com/streamd/streamd/test/e2e/record"
 )
@@ -60,7 +62,7 @@ func quick() []time.Duration { return slices.Repeat([]time.Duration{50 * time.Mi
 // newBroker starts a broker; its first one is where streams live if they do not say.
 func (s *stage) newBroker(change ...func(*broker.Config)) *broker.Broker {
 	s.t.Helper()
-	c := broker.Config{DelayLevels: quick(), Name: "broker-" + string(rune('a'+len(s.brokers)))}
+	c := broker.Config{DelayLevels: quick(), Name: "broker-" + string(rune('a'+len(s.brokers))), Address: porttest.Reserve(s.t)}
 	for _, f := range change {
 		f(&c)
 	}
@@ -201,7 +203,9 @@ func (s *stream) load(word string) (stop func()) {
 			}
 		}
 	}()
-	return func() { close(quit); <-done }
+	stop = sync.OnceFunc(func() { close(quit); <-done })
+	s.t.Cleanup(stop) // also of a test that failed before it stopped the load
+	return stop
 }
 
 func within(t *testing.T, d time.Duration) context.Context {

@@ -4,14 +4,18 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/streamd/streamd/internal/porttest"
 )
 
 // probes asks the health listener as an orchestrator does.
@@ -20,10 +24,10 @@ type probes struct {
 	address string
 }
 
-// health gives the stage's next daemons a health listener; n as freeAddress has it.
-func (s *stage) health(n int) (probes, string) {
+// health gives the stage's next daemons a health listener.
+func (s *stage) health() (probes, string) {
 	s.t.Helper()
-	address := freeAddress(s.t, n)
+	address := porttest.Reserve(s.t)
 	return probes{s.t, address}, fmt.Sprintf("health: {listen: %q}\n", address)
 }
 
@@ -49,10 +53,15 @@ func (p probes) get(path string) (int, string) {
 	return resp.StatusCode, string(text)
 }
 
-// want fails the test when a probe has another status, or does not say the words.
-func (p probes) want(path string, code int, words ...string) {
-	p.t.Helper()
-	got, text := p.get(path)
+// want fails the test when a probe has another status, or does not say the words. No answer in its time is none: it is asked again.
+func (s *stage) want(p probes, path string, code int, words ...string) {
+	s.t.Helper()
+	var got int
+	var text string
+	s.until("an answer to "+path, func() (bool, string) {
+		got, text = p.get(path)
+		return got != 0, text
+	})
 	if got != code || !hasAll(text, words) {
 		p.t.Errorf("%s is %d %q, want %d %q", path, got, text, code, words)
 	}
@@ -70,11 +79,11 @@ func (s *stage) ready(p probes) {
 func TestProbes_duringADrain(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
-	st := s.witness("orders", s.newBroker(), "")
-	p, health := s.health(1)
+	st := s.witness("orders", s.newBroker(), ", deadline: 1h")
+	p, health := s.health()
 	d := s.start(1, s.write(health))
 	s.ready(p)
-	p.want("/livez", http.StatusOK)
+	s.want(p, "/livez", http.StatusOK)
 	st.feed("hold a")
 	s.until("the message is at its handler", func() (bool, string) { return len(inFlight(st.lines())) == 1, "" })
 	d.signal(syscall.SIGTERM)
@@ -82,10 +91,10 @@ func TestProbes_duringADrain(t *testing.T) {
 		code, text := p.get("/readyz")
 		return code == http.StatusServiceUnavailable && strings.Contains(text, "stopping"), text
 	})
-	p.want("/livez", http.StatusOK)
+	s.want(p, "/livez", http.StatusOK)
 	d.says(`"msg":"draining"`, `"in_flight":1`) // a second into the drain
-	p.want("/livez", http.StatusOK)
-	p.want("/readyz", http.StatusServiceUnavailable, "stopping")
+	s.want(p, "/livez", http.StatusOK)
+	s.want(p, "/readyz", http.StatusServiceUnavailable, "stopping")
 	if len(inFlight(st.lines())) != 1 {
 		t.Error("the drain was over: the test shows nothing")
 	}
@@ -107,7 +116,7 @@ func TestProbes_afterAHandlerFailedForGood(t *testing.T) {
 		t.Fatal(err)
 	}
 	bad.plugin = fmt.Sprintf("command: [%q]", binary)
-	p, health := s.health(2)
+	p, health := s.health()
 	path := s.write(health)
 	d := s.start(1, path)
 	s.ready(p)
@@ -119,17 +128,17 @@ func TestProbes_afterAHandlerFailedForGood(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.holds("bad", "plugin_down", binary+" does not exist")
-	p.want("/readyz", http.StatusOK)
-	p.want("/livez", http.StatusOK)
+	s.want(p, "/readyz", http.StatusOK)
+	s.want(p, "/livez", http.StatusOK)
 	good.goesOn("meanwhile")
-	p.want("/readyz", http.StatusOK)
+	s.want(p, "/readyz", http.StatusOK)
 	d.stop()
 	d = s.start(2, path)
 	s.until("/readyz names the stream", func() (bool, string) {
 		code, text := p.get("/readyz")
 		return code == http.StatusServiceUnavailable && hasAll(text, []string{"stream bad", binary + " does not exist"}), text
 	})
-	p.want("/livez", http.StatusOK)
+	s.want(p, "/livez", http.StatusOK)
 	d.stop()
 }
 
@@ -202,10 +211,11 @@ func TestStop_whileThereIsNoBroker(t *testing.T) {
 	}
 	d := s.run(1)
 	d.says(address, "refused")
-	started := children(t, d.cmd.Process.Pid)
-	if len(started) == 0 {
-		t.Error("no plugin runs: the test shows nothing")
-	}
+	var started map[int]string
+	s.until("the plugin's process is there", func() (bool, string) {
+		started = children(t, d.cmd.Process.Pid)
+		return slices.ContainsFunc(slices.Collect(maps.Values(started)), func(line string) bool { return strings.HasPrefix(line, built.witness+" ") }), fmt.Sprint(started)
+	})
 	d.signal(syscall.SIGTERM)
 	d.ends()
 	if text := d.text(); strings.Contains(text, "not cleanly") || strings.Contains(text, "not confirmed") {

@@ -5,7 +5,7 @@
 //	slow MS   takes so many milliseconds
 //	reject    rejected, class "bad_order"
 //	hold      waits until the gate file is there
-//	deaf MS   on the first attempt: takes so many milliseconds whatever its context says, and is handled
+//	deaf      on the first attempt: waits for the gate file whatever its context says, and is handled
 //	exit      ends the process, always
 //	once      ends the process, the first time
 //	eat       on the first time: takes memory without end
@@ -103,7 +103,7 @@ func (h *handler) behave(ctx context.Context, m *sdk.Message) error {
 		return h.hold(ctx)
 	case "deaf":
 		if m.Attempt() == 1 {
-			return wait(context.WithoutCancel(ctx), time.Duration(n)*time.Millisecond)
+			return h.hold(context.WithoutCancel(ctx))
 		}
 	case "exit":
 		fmt.Fprintln(os.Stderr, "cannot handle "+rest)
@@ -166,10 +166,10 @@ func wait(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// eat holds 8 MiB more every few milliseconds, touched so that they are real, up to 1 GiB.
+// eat holds 8 MiB more every few milliseconds, touched so that they are real, up to 512 MiB, and keeps them until somebody minds.
 func eat(ctx context.Context) error {
 	var held [][]byte
-	for range 128 {
+	for range 64 {
 		block := make([]byte, 8<<20)
 		for i := 0; i < len(block); i += 4096 {
 			block[i] = 1
@@ -179,7 +179,8 @@ func eat(ctx context.Context) error {
 			return err
 		}
 	}
-	return fmt.Errorf("nobody minds %d blocks", len(held))
+	<-ctx.Done()
+	return fmt.Errorf("nobody minds %d blocks: %w", len(held), ctx.Err())
 }
 
 // Close ends the record.
