@@ -43,7 +43,8 @@ func build(dir string) (binaries, error) {
 		&b.fill: "test/e2e/fill",
 	} {
 		*path = filepath.Join(dir, filepath.Base(pkg))
-		cmd := exec.Command("go", "build", "-o", *path, root+pkg)
+		cmd := exec.Command("go", "build", "-trimpath", "-o", *path, root+pkg)
+		cmd.Env = append(os.Environ(), "CGO_ENABLED=0") // as `make build` does, which has compiled most of it
 		if out, err := cmd.CombinedOutput(); err != nil {
 			return b, fmt.Errorf("building %s: %w\n%s", pkg, err, out)
 		}
