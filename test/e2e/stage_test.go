@@ -18,7 +18,7 @@ import (
 )
 
 // patience bounds every wait: a slow machine must not fail a test.
-const patience = 3 * time.Minute
+const patience = 5 * time.Minute
 
 // queues is how many queues each topic has.
 const queues = 4
@@ -143,7 +143,7 @@ func (s *stage) write(top string) string {
 			x.name, x.broker.Name(), x.group(), x.topic(), x.name, x.extra)
 	}
 	if !strings.Contains(top, "shutdown_timeout") {
-		top += "shutdown_timeout: 3m\n" // as long as a test waits for a clean stop
+		top += fmt.Sprintf("shutdown_timeout: %s\n", patience) // as long as a test waits for a clean stop
 	}
 	b.WriteString("admin: {listen: \"127.0.0.1:0\"}\n" + top)
 	path := s.path("streamd.yaml")

@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+	"time"
 
 	goplugin "github.com/hashicorp/go-plugin"
 	"google.golang.org/grpc"
@@ -48,9 +49,12 @@ func main() {
 		Logger: quiet(),
 	})
 	if mode == "stubborn" {
-		select {}
+		forever()
 	}
 }
+
+// forever waits for something: without cgo Go ends a program in which nothing can ever happen.
+func forever() { <-time.After(24 * time.Hour) }
 
 func fatal(err error) {
 	fmt.Fprintln(os.Stderr, err)
@@ -93,7 +97,7 @@ func before(mode string) {
 	case "prints":
 		fmt.Println("Welcome to acme!")
 	case "hangs":
-		select {}
+		forever()
 	case "stubborn":
 		signal.Ignore(syscall.SIGTERM)
 	case "environment":
