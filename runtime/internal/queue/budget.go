@@ -7,26 +7,37 @@ import (
 	"sync"
 )
 
-// Budget bounds the memory of many windows: those of a stream, or with a parent, those of the process. Who waits is
-// served in order, so that no queue starves (PQ-P01 of the fault list). What does not fit an empty budget passes anyway.
+// Budget bounds the memory of many windows: a broker's messages within a stream's, a stream's within the process's. Who waits is
+// served in order, so that no queue starves (PQ-P01 of the fault list). What does not fit an empty budget passes anyway, and
+// when nothing of a budget is in use, one of those that it let in passes the budgets above it: what is stuck in the others'
+// memory (on a broker that is silent, say) never keeps it from going on.
 type Budget struct {
 	name   string
-	limit  int64
 	parent *Budget
 
-	mu      sync.Mutex // held for arithmetic only
-	used    int64
-	waiting []*ticket
+	mu      *sync.Mutex // the one of all budgets of a tree; held for arithmetic only
+	limit   int64
+	used    int64     // with what waits above
+	held    int64     // without
+	waiting []*ticket // to be let in here
+	above   []*ticket // let in here, waiting above
 }
 
+// ticket is a reservation on its way up.
 type ticket struct {
 	n       int64
+	leaf    *Budget
+	next    *Budget // which it has to pass; nil: none, it is granted
 	granted chan struct{}
 }
 
 // NewBudget returns a budget of limit bytes; name is for messages. parent may be nil.
 func NewBudget(name string, limit int64, parent *Budget) *Budget {
-	return &Budget{name: name, limit: limit, parent: parent}
+	b := &Budget{name: name, limit: limit, parent: parent, mu: new(sync.Mutex)}
+	if parent != nil {
+		b.mu = parent.mu
+	}
+	return b
 }
 
 // Acquire reserves n bytes here and in the parents, waiting in line until they are free or ctx ends.
@@ -34,32 +45,21 @@ func (b *Budget) Acquire(ctx context.Context, n int64) error {
 	if b == nil {
 		return nil
 	}
-	if err := b.acquire(ctx, n); err != nil {
-		return fmt.Errorf("waiting for memory of %s: %w", b.name, err)
-	}
-	if err := b.parent.Acquire(ctx, n); err != nil {
-		b.giveOwn(n)
-		return err
-	}
-	return nil
-}
-
-func (b *Budget) acquire(ctx context.Context, n int64) error {
+	t := &ticket{n: n, leaf: b, next: b}
 	b.mu.Lock()
-	if len(b.waiting) == 0 && b.fits(n) {
-		b.used += n
+	t.climb()
+	if t.next == nil {
 		b.mu.Unlock()
 		return nil
 	}
-	t := &ticket{n: n, granted: make(chan struct{})}
-	b.waiting = append(b.waiting, t)
+	t.next.waiting = append(t.next.waiting, t)
+	t.granted = make(chan struct{})
 	b.mu.Unlock()
 	select {
 	case <-t.granted:
 		return nil
 	case <-ctx.Done():
-		b.cancel(t)
-		return ctx.Err()
+		return fmt.Errorf("waiting for memory of %s: %w", b.cancel(t), ctx.Err())
 	}
 }
 
@@ -69,39 +69,94 @@ func (b *Budget) TryAcquire(n int64) bool {
 		return true
 	}
 	b.mu.Lock()
-	free := len(b.waiting) == 0 && b.fits(n)
-	if free {
-		b.used += n
+	defer b.mu.Unlock()
+	t := &ticket{n: n, leaf: b, next: b}
+	t.climb()
+	if t.next == nil {
+		return true
 	}
-	b.mu.Unlock()
-	if free && !b.parent.TryAcquire(n) {
-		b.giveOwn(n)
-		return false
+	t.takeBack()
+	return false
+}
+
+// climb lets a ticket in where there is room and nobody is before it, as far up as that goes. mu is held, as in all that follow.
+func (t *ticket) climb() {
+	for b := t.next; b != nil && len(b.waiting) == 0 && b.fits(t.n); b = t.next {
+		t.enter()
 	}
-	return free
+}
+
+// enter lets a ticket into its next budget, and into all above it when nothing of that one is in use.
+func (t *ticket) enter() {
+	b := t.next
+	b.used += t.n
+	t.next = b.parent
+	switch {
+	case t.next == nil:
+		t.grant()
+	case b.held <= 0:
+		t.pass()
+	default:
+		b.above = append(b.above, t)
+	}
+}
+
+// pass lets a ticket into all that it has not passed yet, whether it fits or not.
+func (t *ticket) pass() {
+	for ; t.next != nil; t.next = t.next.parent {
+		t.next.used += t.n
+	}
+	t.grant()
+}
+
+func (t *ticket) grant() {
+	for b := t.leaf; b != nil; b = b.parent {
+		b.held += t.n
+		b.above = without(b.above, t)
+	}
+	if t.granted != nil {
+		close(t.granted)
+	}
+}
+
+// takeBack undoes what a ticket reserved on its way to where it stands.
+func (t *ticket) takeBack() {
+	for b := t.leaf; b != t.next; b = b.parent {
+		b.used -= t.n
+		b.above = without(b.above, t)
+	}
+}
+
+func without(line []*ticket, t *ticket) []*ticket {
+	if i := slices.Index(line, t); i >= 0 {
+		return slices.Delete(line, i, i+1)
+	}
+	return line
 }
 
 func (b *Budget) fits(n int64) bool { return b.used <= 0 || n <= b.limit-b.used }
 
-func (b *Budget) cancel(t *ticket) {
+// cancel gives up a ticket and tells which budget it waited for.
+func (b *Budget) cancel(t *ticket) string {
 	b.mu.Lock()
-	i := slices.Index(b.waiting, t)
-	if i >= 0 {
-		b.waiting = slices.Delete(b.waiting, i, i+1)
-	} else {
-		b.used -= t.n // granted while ctx ended
+	defer b.mu.Unlock()
+	if t.next == nil { // granted while ctx ended
+		b.give(t.n)
+		return b.name
 	}
-	b.grant()
-	b.mu.Unlock()
+	stood := t.next
+	stood.waiting = without(stood.waiting, t)
+	t.takeBack()
+	b.serve()
+	return stood.name
 }
 
 // Full tells whether somebody waits for this budget or a parent, and for which.
 func (b *Budget) Full() (name string, full bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	for ; b != nil; b = b.parent {
-		b.mu.Lock()
-		n := len(b.waiting)
-		b.mu.Unlock()
-		if n > 0 {
+		if len(b.waiting) > 0 {
 			return b.name, true
 		}
 	}
@@ -125,43 +180,49 @@ func (b *Budget) Limit() int64 {
 // SetLimit changes the limit; what is reserved stays.
 func (b *Budget) SetLimit(limit int64) {
 	b.mu.Lock()
+	defer b.mu.Unlock()
 	b.limit = limit
-	b.grant()
-	b.mu.Unlock()
+	b.serve()
 }
 
 // Correct changes a reservation from an estimate to what it came to; n may be negative. It never waits.
-func (b *Budget) Correct(n int64) {
-	if n < 0 {
-		b.Give(-n)
-		return
-	}
-	for ; b != nil; b = b.parent {
-		b.mu.Lock()
-		b.used += n
-		b.mu.Unlock()
-	}
-}
+func (b *Budget) Correct(n int64) { b.Give(-n) }
 
 // Give returns n bytes here and in the parents.
 func (b *Budget) Give(n int64) {
-	for ; b != nil && n > 0; b = b.parent {
-		b.giveOwn(n)
+	if b == nil || n == 0 {
+		return
 	}
-}
-
-func (b *Budget) giveOwn(n int64) {
 	b.mu.Lock()
-	b.used -= n
-	b.grant()
-	b.mu.Unlock()
+	defer b.mu.Unlock()
+	b.give(n)
 }
 
-func (b *Budget) grant() {
-	for len(b.waiting) > 0 && b.fits(b.waiting[0].n) {
-		t := b.waiting[0]
-		b.waiting = slices.Delete(b.waiting, 0, 1)
-		b.used += t.n
-		close(t.granted)
+func (b *Budget) give(n int64) {
+	for a := b; a != nil; a = a.parent {
+		a.used -= n
+		a.held -= n
+	}
+	b.serve()
+}
+
+// serve lets in who waits here or above and now may.
+func (b *Budget) serve() {
+	for a := b; a != nil; a = a.parent {
+		for len(a.waiting) > 0 && a.fits(a.waiting[0].n) {
+			t := a.waiting[0]
+			a.waiting = slices.Delete(a.waiting, 0, 1)
+			t.enter()
+			if t.next != nil {
+				t.next.waiting = append(t.next.waiting, t)
+			}
+		}
+	}
+	for a := b; a != nil; a = a.parent {
+		for a.held <= 0 && len(a.above) > 0 {
+			t := a.above[0]
+			t.next.waiting = without(t.next.waiting, t)
+			t.pass()
+		}
 	}
 }

@@ -3,6 +3,10 @@ package queue
 import (
 	"context"
 	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -60,19 +64,171 @@ func TestBudgetWaitsForTheProcess(t *testing.T) {
 	bubbletest.Run(t, func(t *testing.T) {
 		process := NewBudget("the process", 10, nil)
 		a, b := NewBudget("a", 100, process), NewBudget("b", 100, process)
-		if err := a.Acquire(t.Context(), 10); err != nil {
+		if err := errors.Join(a.Acquire(t.Context(), 9), b.Acquire(t.Context(), 1)); err != nil {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if err := b.Acquire(ctx, 5); err == nil {
-			t.Error("the process's limit did not hold")
+		if err := b.Acquire(ctx, 5); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "memory of the process") {
+			t.Errorf("the process's limit did not hold, or is not told: %v", err)
 		}
-		if b.Used() != 0 {
-			t.Errorf("%d bytes stay reserved in the stream", b.Used())
+		if b.Used() != 1 || process.Used() != 10 {
+			t.Errorf("%d bytes stay reserved in the stream, %d in the process", b.Used(), process.Used())
 		}
 		if name, full := b.Full(); full {
 			t.Errorf("%s is still waited for", name)
 		}
 	})
+}
+
+// What is stuck elsewhere does not keep a budget of which nothing is in use from going on: its first passes, and when that is
+// given back, the first of those that wait.
+func TestBudgetGoesOnBesideWhatIsStuck(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
+		process := NewBudget("the process", 20, nil)
+		stream := NewBudget("stream a", 10, process)
+		stuck, b := NewBudget("broker x", 8, stream), NewBudget("broker y", 8, stream)
+		if err := errors.Join(stuck.Acquire(t.Context(), 8), NewBudget("stream b", 20, process).Acquire(t.Context(), 10)); err != nil {
+			t.Fatal(err)
+		}
+		stuck.Correct(12) // the answers were larger than expected
+		var served [3]atomic.Bool
+		for i := range 3 {
+			go func() { served[i].Store(b.Acquire(t.Context(), 2) == nil) }()
+			synctest.Wait()
+		}
+		for i := range 3 {
+			for k := range 3 {
+				if got := served[k].Load(); got != (k <= i) {
+					t.Fatalf("with %d given back, the one at place %d in line has passed: %t", i, k+1, got)
+				}
+			}
+			b.Give(2)
+			synctest.Wait()
+		}
+		if b.Used() != 0 || stream.Used() != 20 || process.Used() != 30 {
+			t.Errorf("used %d, %d and %d", b.Used(), stream.Used(), process.Used())
+		}
+	})
+}
+
+// Whatever is asked for, given back, corrected and given up in whatever order: nobody waits who may go on, limits are passed by
+// one reservation of each that holds nothing else at most, each budget counts what those below it hold, and nothing is left over.
+func TestBudgetTree(t *testing.T) {
+	for seed := range uint64(60) {
+		bubbletest.Run(t, func(t *testing.T) { growTree(t, rand.New(rand.NewPCG(seed, 1))) })
+	}
+}
+
+type reservation struct {
+	leaf   *Budget
+	n      int64
+	cancel context.CancelFunc
+	got    chan error
+	state  int // 0: waits, 1: granted
+}
+
+func growTree(t *testing.T, rnd *rand.Rand) {
+	t.Helper()
+	const largest = 30
+	process := NewBudget("the process", 150, nil)
+	streams := []*Budget{NewBudget("a", 80, process), NewBudget("b", 80, process)}
+	var leaves []*Budget
+	for _, s := range streams {
+		leaves = append(leaves, NewBudget("x", 60, s), NewBudget("y", 60, s))
+	}
+	var all []*reservation
+	settle := func() {
+		synctest.Wait()
+		for i := 0; i < len(all); i++ {
+			r := all[i]
+			select {
+			case err := <-r.got:
+				if err == nil {
+					r.state = 1
+					continue
+				}
+				all = slices.Delete(all, i, i+1)
+				i--
+			default:
+			}
+		}
+	}
+	check := func(what string) {
+		t.Helper()
+		held := map[*Budget]int64{}
+		waits := map[*Budget]bool{}
+		for _, r := range all {
+			if r.state == 0 {
+				waits[r.leaf] = true
+				continue
+			}
+			for b := r.leaf; b != nil; b = b.parent {
+				held[b] += r.n
+			}
+		}
+		for _, b := range append([]*Budget{process}, append(streams, leaves...)...) {
+			if b.held != held[b] || b.used < b.held {
+				t.Fatalf("after %s: %s holds %d and uses %d; those below it hold %d", what, b.name, b.held, b.used, held[b])
+			}
+			if held[b] == 0 && waits[b] {
+				t.Fatalf("after %s: somebody of %s waits and nothing of it is in use", what, b.name)
+			}
+			if room := b.limit + 6*largest; held[b] > room {
+				t.Fatalf("after %s: %s holds %d of %d", what, b.name, held[b], b.limit)
+			}
+			if len(b.waiting) > 0 && b.fits(b.waiting[0].n) {
+				t.Fatalf("after %s: somebody waits for %s, which has room", what, b.name)
+			}
+		}
+	}
+	for range 100 {
+		what := ""
+		switch k := rnd.IntN(10); {
+		case k < 5:
+			ctx, cancel := context.WithCancel(t.Context())
+			r := &reservation{leaf: leaves[rnd.IntN(4)], n: rnd.Int64N(largest), cancel: cancel, got: make(chan error, 1)}
+			all = append(all, r)
+			go func() { r.got <- r.leaf.Acquire(ctx, r.n) }()
+			what = fmt.Sprint("asking for ", r.n)
+		case k < 6:
+			leaf, n := leaves[rnd.IntN(4)], rnd.Int64N(largest)
+			if leaf.TryAcquire(n) {
+				all = append(all, &reservation{leaf: leaf, n: n, cancel: func() {}, got: make(chan error), state: 1})
+			}
+			what = fmt.Sprint("trying for ", n)
+		case len(all) > 0:
+			i := rnd.IntN(len(all))
+			r := all[i]
+			switch {
+			case r.state == 0:
+				r.cancel()
+				what = "giving up"
+			case k == 6 && r.n > 0:
+				n := rnd.Int64N(r.n)
+				r.leaf.Correct(n - r.n)
+				r.n = n
+				what = "correcting"
+			default:
+				r.leaf.Give(r.n)
+				all = slices.Delete(all, i, i+1)
+				what = fmt.Sprint("giving back ", r.n)
+			}
+		}
+		settle()
+		check(what)
+	}
+	for len(all) > 0 {
+		if r := all[0]; r.state == 1 {
+			r.leaf.Give(r.n)
+			all = all[1:]
+		} else {
+			r.cancel()
+		}
+		settle()
+		check("the end")
+	}
+	if process.used != 0 {
+		t.Errorf("%d bytes are left over", process.used)
+	}
 }
