@@ -86,7 +86,8 @@ func (t *ticket) climb() {
 	}
 }
 
-// enter lets a ticket into its next budget, and into all above it when nothing of that one is in use.
+// enter lets a ticket into its next budget, and into all above it when nothing of that one is in use and nobody is before it:
+// serve lets those pass that wait above already.
 func (t *ticket) enter() {
 	b := t.next
 	b.used += t.n
@@ -94,7 +95,7 @@ func (t *ticket) enter() {
 	switch {
 	case t.next == nil:
 		t.grant()
-	case b.held <= 0:
+	case b.held <= 0 && len(b.above) == 0:
 		t.pass()
 	default:
 		b.above = append(b.above, t)
@@ -206,7 +207,8 @@ func (b *Budget) give(n int64) {
 	b.serve()
 }
 
-// serve lets in who waits here or above and now may.
+// serve lets in who waits here or above and now may. Room goes to the lines first: given to those that need none, it would never
+// come to the first in line.
 func (b *Budget) serve() {
 	for a := b; a != nil; a = a.parent {
 		for len(a.waiting) > 0 && a.fits(a.waiting[0].n) {

@@ -112,8 +112,56 @@ func TestBudgetGoesOnBesideWhatIsStuck(t *testing.T) {
 	})
 }
 
-// Whatever is asked for, given back, corrected and given up in whatever order: nobody waits who may go on, limits are passed by
-// one reservation of each that holds nothing else at most, each budget counts what those below it hold, and nothing is left over.
+// Who was let in first and waits above goes on before those who still wait to be let in: they would pass one after another, and
+// it never.
+func TestBudgetPassesInLine(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
+		stream := NewBudget("stream a", 10, nil)
+		b := NewBudget("broker y", 6, stream)
+		if err := errors.Join(NewBudget("broker x", 10, stream).Acquire(t.Context(), 10), b.Acquire(t.Context(), 2)); err != nil {
+			t.Fatal(err)
+		}
+		var served [5]atomic.Bool // the first two wait for the stream's memory, the others for the broker's
+		for i := range served {
+			go func() { served[i].Store(b.Acquire(t.Context(), 2) == nil) }()
+			synctest.Wait()
+		}
+		for i := range served {
+			b.Give(2)
+			synctest.Wait()
+			for k := range served {
+				if got := served[k].Load(); got != (k <= i) {
+					t.Fatalf("with %d given back, the one at place %d in line has passed: %t", i+1, k+1, got)
+				}
+			}
+		}
+	})
+}
+
+// Those who go on beside what is stuck take no room from who waits in line.
+func TestBudgetRoomGoesToTheLine(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
+		stream := NewBudget("stream a", 10, nil)
+		x, y := NewBudget("broker x", 10, stream), NewBudget("broker y", 10, stream)
+		if err := errors.Join(x.Acquire(t.Context(), 8), y.Acquire(t.Context(), 2)); err != nil {
+			t.Fatal(err)
+		}
+		var served [2]atomic.Bool
+		for i, b := range []*Budget{x, y} {
+			go func() { served[i].Store(b.Acquire(t.Context(), 2) == nil) }()
+			synctest.Wait()
+		}
+		y.Give(2)
+		synctest.Wait()
+		if !served[0].Load() || !served[1].Load() || stream.Used() != 12 {
+			t.Errorf("the first in line got the room: %t; the one that needs none went on: %t; used %d", served[0].Load(), served[1].Load(), stream.Used())
+		}
+	})
+}
+
+// Whatever is asked for, given back, corrected and given up in whatever order, and whatever the limits become: nobody waits who may go on,
+// nobody is overtaken by one who asked the same budget later, limits are passed by one reservation of each that holds nothing else at most, each budget
+// counts what those below it hold, and nothing is left over.
 func TestBudgetTree(t *testing.T) {
 	for seed := range uint64(60) {
 		bubbletest.Run(t, func(t *testing.T) { growTree(t, rand.New(rand.NewPCG(seed, 1))) })
@@ -136,6 +184,11 @@ func growTree(t *testing.T, rnd *rand.Rand) {
 	var leaves []*Budget
 	for _, s := range streams {
 		leaves = append(leaves, NewBudget("x", 60, s), NewBudget("y", 60, s))
+	}
+	budgets := append([]*Budget{process}, append(streams, leaves...)...)
+	highest := map[*Budget]int64{}
+	for _, b := range budgets {
+		highest[b] = b.limit
 	}
 	var all []*reservation
 	settle := func() {
@@ -163,19 +216,22 @@ func growTree(t *testing.T, rnd *rand.Rand) {
 				waits[r.leaf] = true
 				continue
 			}
+			if waits[r.leaf] {
+				t.Fatalf("after %s: somebody of %s waits who asked before one that holds %d", what, r.leaf.name, r.n)
+			}
 			for b := r.leaf; b != nil; b = b.parent {
 				held[b] += r.n
 			}
 		}
-		for _, b := range append([]*Budget{process}, append(streams, leaves...)...) {
+		for _, b := range budgets {
 			if b.held != held[b] || b.used < b.held {
 				t.Fatalf("after %s: %s holds %d and uses %d; those below it hold %d", what, b.name, b.held, b.used, held[b])
 			}
 			if held[b] == 0 && waits[b] {
 				t.Fatalf("after %s: somebody of %s waits and nothing of it is in use", what, b.name)
 			}
-			if room := b.limit + 6*largest; held[b] > room {
-				t.Fatalf("after %s: %s holds %d of %d", what, b.name, held[b], b.limit)
+			if room := highest[b] + 6*largest; held[b] > room {
+				t.Fatalf("after %s: %s holds %d of %d", what, b.name, held[b], highest[b])
 			}
 			if len(b.waiting) > 0 && b.fits(b.waiting[0].n) {
 				t.Fatalf("after %s: somebody waits for %s, which has room", what, b.name)
@@ -184,7 +240,7 @@ func growTree(t *testing.T, rnd *rand.Rand) {
 	}
 	for range 100 {
 		what := ""
-		switch k := rnd.IntN(10); {
+		switch k := rnd.IntN(11); {
 		case k < 5:
 			ctx, cancel := context.WithCancel(t.Context())
 			r := &reservation{leaf: leaves[rnd.IntN(4)], n: rnd.Int64N(largest), cancel: cancel, got: make(chan error, 1)}
@@ -197,6 +253,10 @@ func growTree(t *testing.T, rnd *rand.Rand) {
 				all = append(all, &reservation{leaf: leaf, n: n, cancel: func() {}, got: make(chan error), state: 1})
 			}
 			what = fmt.Sprint("trying for ", n)
+		case k == 10:
+			b := budgets[rnd.IntN(len(budgets))]
+			b.SetLimit(rnd.Int64N(highest[b] + 1))
+			what = "another limit of " + b.name
 		case len(all) > 0:
 			i := rnd.IntN(len(all))
 			r := all[i]
