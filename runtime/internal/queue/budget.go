@@ -128,7 +128,19 @@ func (t *ticket) takeBack() {
 	}
 }
 
+// without takes a ticket out of a line, at once where nearly all are: at its start, or, when it was only a try, at its end.
 func without(line []*ticket, t *ticket) []*ticket {
+	last := len(line) - 1
+	switch {
+	case last < 0:
+		return line
+	case line[0] == t:
+		line[0] = nil
+		return line[1:]
+	case line[last] == t:
+		line[last] = nil
+		return line[:last]
+	}
 	if i := slices.Index(line, t); i >= 0 {
 		return slices.Delete(line, i, i+1)
 	}
@@ -213,7 +225,7 @@ func (b *Budget) serve() {
 	for a := b; a != nil; a = a.parent {
 		for len(a.waiting) > 0 && a.fits(a.waiting[0].n) {
 			t := a.waiting[0]
-			a.waiting = slices.Delete(a.waiting, 0, 1)
+			a.waiting = without(a.waiting, t)
 			t.enter()
 			if t.next != nil {
 				t.next.waiting = append(t.next.waiting, t)
