@@ -138,6 +138,38 @@ func TestBudgetPassesInLine(t *testing.T) {
 	})
 }
 
+// A queue that was read to its end reserves nothing for its pull, which is held until there is something: beside what is stuck all
+// those of a broker go on, as long as nothing of it is in use.
+func TestBudgetLetsTheIdleGoOn(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
+		stream := NewBudget("stream a", 10, nil)
+		stuck, b := NewBudget("broker x", 10, stream), NewBudget("broker y", 10, stream)
+		stuck.Correct(11)
+		if !b.TryAcquire(0) || !b.TryAcquire(0) {
+			t.Error("nothing is in use, and an idle queue does not go on")
+		}
+		b.Correct(1) // one of them got something
+		if b.TryAcquire(0) {
+			t.Error("an idle queue goes on when all is full and something is in use")
+		}
+		var served [3]atomic.Bool
+		for i, n := range []int64{0, 1, 0} {
+			go func() { served[i].Store(b.Acquire(t.Context(), n) == nil) }()
+			synctest.Wait()
+		}
+		b.Give(1)
+		synctest.Wait()
+		if !served[0].Load() || !served[1].Load() || served[2].Load() {
+			t.Errorf("passed: %t, %t, %t", served[0].Load(), served[1].Load(), served[2].Load())
+		}
+		b.Give(1)
+		synctest.Wait()
+		if !served[2].Load() {
+			t.Error("the last in line did not pass")
+		}
+	})
+}
+
 // Those who go on beside what is stuck take no room from who waits in line.
 func TestBudgetRoomGoesToTheLine(t *testing.T) {
 	bubbletest.Run(t, func(t *testing.T) {
