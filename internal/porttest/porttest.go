@@ -10,15 +10,15 @@ import (
 // Reserve returns an address of 127.0.0.1 that is the test's until it ends. Whoever names it may listen there, as often as it likes
 // and in any process, as long as it allows the reuse of addresses, which Go does. Nobody else is given the port, for a listener or
 // for a connection, and while nobody listens connections to it are refused.
-func Reserve(t testing.TB) string {
-	t.Helper()
+func Reserve(tb testing.TB) string {
+	tb.Helper()
 	fd, port, err := bind()
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	t.Cleanup(func() {
+	tb.Cleanup(func() {
 		if err := syscall.Close(fd); err != nil {
-			t.Error(err)
+			tb.Error(err)
 		}
 	})
 	return fmt.Sprintf("127.0.0.1:%d", port)

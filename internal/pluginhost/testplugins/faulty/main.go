@@ -54,7 +54,7 @@ func main() {
 }
 
 // forever waits for something: without cgo Go ends a program in which nothing can ever happen.
-func forever() { <-time.After(24 * time.Hour) }
+func forever() { <-time.NewTimer(24 * time.Hour).C }
 
 func fatal(err error) {
 	fmt.Fprintln(os.Stderr, err)
