@@ -1,6 +1,9 @@
 package pluginhost_test
 
-import "testing"
+import (
+	"syscall"
+	"testing"
+)
 
 // Each plugin's first start is generation 1, whatever else the host has started, and each start after it one more.
 func TestGeneration_countsFromOne(t *testing.T) {
@@ -12,9 +15,11 @@ func TestGeneration_countsFromOne(t *testing.T) {
 			t.Errorf("the first start of plugin %s is generation %d", name, got)
 		}
 	}
-	if err := b.host.Restart(t.Context(), "acme"); err != nil {
+	l := b.open(laneSpec("acme"))
+	if err := syscall.Kill(l.Info().PID, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
+	l.lost()
 	if got := b.open(laneSpec("acme")).Info().Generation; got != 2 {
 		t.Errorf("the second start of plugin acme is generation %d", got)
 	}

@@ -264,21 +264,6 @@ func (h *Host) Remove(name string) error {
 	return nil
 }
 
-// Restart replaces the processes of a plugin, one after the other and in peace: for what a process reads only at its
-// start. It returns when the last one is ready, or with the reason why one is not.
-func (h *Host) Restart(ctx context.Context, name string) error {
-	f := h.fleet(name)
-	if f == nil {
-		return unknownPlugin(name)
-	}
-	for _, s := range f.slots {
-		if err := s.restart(ctx); err != nil {
-			return fmt.Errorf("restarting plugin %s: %w", name, err)
-		}
-	}
-	return nil
-}
-
 func (h *Host) fleet(name string) *fleet {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -77,30 +77,6 @@ func TestBare_isTolerated(t *testing.T) {
 	}
 }
 
-// Restart replaces each process in peace.
-func TestRestart_drains(t *testing.T) {
-	t.Parallel()
-	b := newBench(t, nil)
-	b.apply(spec(t, "acme", "ok"))
-	l := b.open(laneSpec("acme"))
-	l.until(frame.EventCredit)
-	restarted := make(chan error, 1)
-	go func() { restarted <- b.host.Restart(context.WithoutCancel(t.Context()), "acme") }()
-	l.until(frame.EventDrained)
-	if err := <-restarted; err != nil {
-		t.Fatal(err)
-	}
-	if again := b.open(laneSpec("acme")); again.Info().PID == l.Info().PID {
-		t.Error("the same process answers")
-	}
-	if p := b.process("acme"); p.Exits != 0 || p.StartFailures != 0 {
-		t.Errorf("a restart on purpose is held against it: %+v", p)
-	}
-	if err := b.host.Restart(t.Context(), "nobody"); err == nil {
-		t.Error("restarted nobody")
-	}
-}
-
 // The environment is what the config gives and a short list; nothing else of the host's.
 func TestEnvironment_isAnAllowList(t *testing.T) {
 	t.Setenv("STREAMD_SECRET_KEY", "hush")

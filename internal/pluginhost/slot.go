@@ -301,38 +301,6 @@ func (s *slot) give() {
 	}
 }
 
-// restart replaces a ready process and waits for the next one. A process that is not ready is on its way, or tried again
-// anyway.
-func (s *slot) restart(ctx context.Context) error {
-	s.mu.Lock()
-	old, state := s.status.Generation, s.status.State
-	s.mu.Unlock()
-	if state != supervisor.Ready {
-		return nil
-	}
-	s.tell(supervisor.Event{Kind: supervisor.Replace, Generation: old})
-	for {
-		changed := s.host.changed.wait()
-		s.mu.Lock()
-		status, lastErr := s.status, s.lastErr
-		s.mu.Unlock()
-		switch {
-		case status.Generation != old && status.State == supervisor.Ready:
-			return nil
-		case status.State == supervisor.Backoff || status.State == supervisor.Failed:
-			return fmt.Errorf("%w: %s", errNotReady, lastErr)
-		case status.State == supervisor.Stopped:
-			return errClosed
-		}
-		if err := s.host.await(ctx, changed, false); err != nil {
-			return unmet("not ready", errors.New(s.why(s.host.now())), err)
-		}
-	}
-}
-
-// errNotReady is wrapped by the error of a process that did not come up again.
-var errNotReady = errors.New("the process did not come up again, and is tried on")
-
 // live returns the generation that may be given lanes, nil when there is none.
 func (s *slot) live() *generation {
 	s.mu.Lock()

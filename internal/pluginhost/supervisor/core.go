@@ -58,10 +58,9 @@ func transitions() map[rule]handler {
 		{Configuring, Exited}:     (*Core).ended,
 		{Configuring, Unwant}:     (*Core).kill,
 
-		{Ready, Exited}:  (*Core).ended,
-		{Ready, Tick}:    (*Core).forget,
-		{Ready, Unwant}:  step(Draining, Halt, Drain),
-		{Ready, Replace}: step(Draining, Halt, Drain),
+		{Ready, Exited}: (*Core).ended,
+		{Ready, Tick}:   (*Core).forget,
+		{Ready, Unwant}: step(Draining, Halt, Drain),
 
 		{Draining, Drained}:    step(Draining, Kill),
 		{Draining, Exited}:     (*Core).ended,
@@ -194,7 +193,7 @@ func (c *Core) stop(now time.Time, _ Event) []Action {
 func (c *Core) ended(now time.Time, e Event) []Action {
 	serving := c.state == Ready
 	if c.state == Draining && !e.Crash && c.wanted {
-		return c.probe(now, e) // replaced on purpose, or wanted again in the meantime: no fault, no pause
+		return c.probe(now, e) // wanted again in the meantime: no fault, no pause
 	}
 	if !c.wanted {
 		return c.halt(serving, c.stop(now, e))

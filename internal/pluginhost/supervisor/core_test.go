@@ -70,7 +70,6 @@ func TestCore_life(t *testing.T) {
 		failed       = supervisor.StepFailed
 		drained      = supervisor.Drained
 		exited       = supervisor.Exited
-		refused      = supervisor.Replace
 		renew        = supervisor.Renew
 		works        = supervisor.Works
 	)
@@ -94,7 +93,6 @@ func TestCore_life(t *testing.T) {
 		"start fails while unwanted":  {[]supervisor.Kind{want, probed, unwant, failed}, supervisor.Stopped, nil},
 		"unwanted while it waits":     {[]supervisor.Kind{want, failed, unwant}, supervisor.Stopped, nil},
 		"wanted again while it ends":  {[]supervisor.Kind{want, probed, started, configured, unwant, drained, want, exited}, supervisor.Probing, []supervisor.Do{supervisor.Probe}},
-		"replaced on purpose":         {[]supervisor.Kind{want, probed, started, configured, refused, drained, exited}, supervisor.Probing, []supervisor.Do{supervisor.Probe}},
 		"repaired while it waits":     {[]supervisor.Kind{want, failed, renew}, supervisor.Probing, []supervisor.Do{supervisor.Probe}},
 		"repaired while it is tried":  {[]supervisor.Kind{want, probed, renew}, supervisor.Starting, nil},
 		"renewed in service":          {[]supervisor.Kind{want, probed, started, configured, renew}, supervisor.Ready, nil},

@@ -41,7 +41,6 @@ const (
 	Drained                    // nothing is in flight any more
 	Exited                     // the process ended
 	Tick                       // a timer that was asked for has come
-	Replace                    // the process shall end in peace and be started anew
 	Renew                      // what it failed of may be gone: another binary, a reload
 	Works                      // another process of the same plugin has become ready
 )
