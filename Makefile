@@ -65,7 +65,7 @@ fuzz: ## fuzz every decoder, T=30s each
 interop: build ## prove the wire against a real RocketMQ with Java and Go peers (needs a JDK and Maven)
 	cd test/interop && $(GO) test -timeout 60m -count=1 ./...
 
-proof: build ## everything that happens to groups, at once, on two real brokers and the embedded one, and the migration: twenty minutes
+proof: build ## everything that happens to groups, at once, on two real brokers and the embedded one, and the migration: about ten minutes
 	cd test/interop && $(GO) test -tags proof -timeout 30m -count=1 -v -run 'TestProof|TestMigration' .
 
 bench: build ## measure; docs/benchmarks.md tells how to read it
